@@ -1,0 +1,113 @@
+# Every target sets up .venv by itself. Choose the interpreter with `make PYTHON=/path/to/python test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?=
+PYTEST_ARGS ?=
+DEMO_ARGS ?= --stream zipf --tuples 2000000 --keys 100000 --z 1.2 --grouping all --workers 16 \
+  --sources 5 --plot demo/demo.png
+
+.PHONY: help demo test test-fast lint check lock bench java clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## route one skewed stream with every grouping; prints a table and draws demo/demo.png
+	@mkdir -p demo
+	$(BIN)/anabranch simulate $(DEMO_ARGS)
+
+test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=... is passed on)
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(STAMP) ## run the tests that need no JVM
+	$(BIN)/python -m pytest -m 'not spark' $(PYTEST_ARGS)
+
+lint: check ## run ruff, mypy and the import contracts, and see that the code is formatted
+	$(BIN)/ruff format --check .
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# No address of a package index may end up in the lock: each reader installs from the index that is set up there.
+lock: $(BIN)/python ## resolve the dependencies anew and write requirements.lock (UPGRADE=1 takes newer releases)
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile pyproject.toml --quiet --all-extras --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  $(if $(UPGRADE),--upgrade) --output-file requirements.lock
+	@! grep -n '://' requirements.lock || { echo 'requirements.lock names an address; see the lines above' >&2; exit 1; }
+
+bench: $(STAMP) ## list the benchmark scripts and how to run them
+	@shopt -s nullglob; scripts=(benchmarks/*.py); \
+	if [ $${#scripts[@]} -eq 0 ]; then echo 'benchmarks/ holds no script'; exit 0; fi; \
+	for script in "$${scripts[@]}"; do \
+	  echo "$(BIN)/python $$script"; \
+	  $(BIN)/python -c 'import ast, sys; doc = ast.get_docstring(ast.parse(open(sys.argv[1]).read())); \
+	    print("   ", (doc or "").partition("\n")[0])' "$$script"; \
+	done
+
+# Spark takes JAVA_HOME before the search path, so the check does too.
+JAVA_MAJOR = "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1
+
+java: ## see that Java 17 or later is there; as root on Debian or Ubuntu, install it
+	@have_java() { major=$$($(JAVA_MAJOR) || true); [ -n "$$major" ] && [ "$$major" -ge 17 ]; }; \
+	if have_java; then exit 0; fi; \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+	  echo 'Java 17 or later not found: installing it'; \
+	  apt-get update -qq; \
+	  for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do \
+	    if apt-cache show "$$package" >/dev/null 2>&1; then \
+	      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package"; break; \
+	    fi; \
+	  done; \
+	fi; \
+	if have_java; then exit 0; fi; \
+	echo "Spark needs Java 17 or later, got $${major:-none}; install openjdk-17-jre-headless (Debian, Ubuntu)," \
+	  'java-17-openjdk-headless (Fedora) or openjdk@17 (Homebrew), or set JAVA_HOME; make test-fast needs none' >&2; \
+	exit 1
+
+clean: ## remove .venv, caches and whatever the demo and the builds wrote
+	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	  spark-warehouse metastore_db derby.log
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A name on the search path proves nothing (version managers put shims there), so each candidate is run.
+# The removal on failure matters: venv leaves an interpreter without pip behind, and make would take it for done.
+$(BIN)/python:
+	@python=; \
+	for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    python=$$candidate; break; \
+	  fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo 'anabranch needs Python 3.11 or later, and none was found; install python3.11 or later with its venv module' \
+	    '(Debian, Ubuntu: apt-get install python3 python3-venv), or name one: make PYTHON=/path/to/python' >&2; exit 1; \
+	fi; \
+	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+	  package=$$("$$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+	  if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+	    echo "$$python has no venv module: installing $$package"; \
+	    apt-get update -qq; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package" || \
+	      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; \
+	  else \
+	    echo "$$python has no venv module; install it (Debian, Ubuntu: apt-get install $$package)" >&2; exit 1; \
+	  fi; \
+	fi; \
+	echo "setting up $(VENV) with $$("$$python" --version)"; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	@echo 'installing what requirements.lock names (Spark alone takes some 480 MB; the first time lasts minutes)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

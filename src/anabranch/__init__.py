@@ -1,0 +1,31 @@
+"""Keyed, stateful work on skewed data, balanced on Apache Spark.
+
+Subpackages load when first used, so that ``import anabranch`` stays cheap: numba, pyarrow and Spark are only
+imported by the parts that need them.
+
+Examples
+--------
+>>> from anabranch import groupings, hashing
+>>> router = groupings.PartialKeyGrouping().build(n_workers=4)
+>>> router.route(hashing.hash_keys(["to", "be", "or", "not", "to", "be"])).tolist()
+[0, 3, 2, 1, 3, 2]
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__version__ = "0.1.0"
+
+__all__ = ["errors", "groupings", "hashing", "metrics", "report", "simulate", "sketches", "streams"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

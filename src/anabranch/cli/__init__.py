@@ -1,0 +1,5 @@
+"""The command line: thin modules, one a verb."""
+
+from anabranch.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,56 @@
+"""Entry point of ``anabranch``: results on stdout, progress and errors on stderr; exit 0 done, 1 failed, 2 usage."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import anabranch
+from anabranch.cli.groupings import groupings
+from anabranch.cli.simulate import simulate
+from anabranch.errors import AnabranchError, ConfigError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Compare the published ways to spread skewed keys over workers.",
+    epilog="Start with: anabranch simulate --stream zipf --z 1.4 --workers 16",
+)
+app.command()(simulate)
+app.command()(groupings)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"anabranch {anabranch.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; an expected error is one line, never a traceback."""
+    try:
+        app()
+    except ConfigError as error:
+        _fail(error, 2)
+    except (AnabranchError, OSError) as error:
+        _fail(error, 1)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+
+
+def _fail(error: object, code: int) -> None:
+    typer.echo(f"Error: {error}", err=True)
+    sys.exit(code)

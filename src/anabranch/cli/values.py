@@ -1,0 +1,75 @@
+"""Values on the command line: numbers with suffixes, lists and ranges."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from anabranch.errors import ConfigError
+
+_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9}
+
+
+def number(text: str, option: str) -> float:
+    """A number such as 16, 1.4, 2_000_000, 1e6, 10k or 2M.
+
+    Examples
+    --------
+    >>> number("2M", "--tuples")
+    2000000.0
+    """
+    return float(_decimal(text, option))
+
+
+def whole(text: str, option: str) -> int:
+    """A whole number."""
+    value = _decimal(text, option)
+    if value != value.to_integral_value():
+        raise ConfigError(f"{option} must be a whole number, got {text!r}")
+    return int(value)
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """One number, a list (16,32,64) or a range with both ends (1.0:2.0:0.1).
+
+    Examples
+    --------
+    >>> numbers("1.0:1.4:0.2", "--z")
+    [1.0, 1.2, 1.4]
+    """
+    return [float(value) for value in _decimals(text, option)]
+
+
+def wholes(text: str, option: str) -> list[int]:
+    """Whole numbers, written as in `numbers`."""
+    values = _decimals(text, option)
+    if any(value != value.to_integral_value() for value in values):
+        raise ConfigError(f"{option} must be whole numbers, got {text!r}")
+    return [int(value) for value in values]
+
+
+def _decimals(text: str, option: str) -> list[Decimal]:
+    values: list[Decimal] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            values.append(_decimal(part, option))
+            continue
+        if len(ends) != 3:
+            raise ConfigError(f"{option} takes a range as first:last:step, got {part!r}")
+        first, last, step = (_decimal(end, option) for end in ends)
+        if step <= 0 or last < first:
+            raise ConfigError(f"{option} takes a rising range first:last:step with a step above 0, got {part!r}")
+        values += [first + i * step for i in range(int((last - first) / step) + 1)]
+    return values
+
+
+def _decimal(text: str, option: str) -> Decimal:
+    plain = text.strip().replace("_", "")
+    factor = _SUFFIXES.get(plain[-1:], 1)
+    try:
+        value = Decimal(plain[:-1] if factor > 1 else plain) * factor
+    except InvalidOperation:
+        value = Decimal("nan")
+    if not value.is_finite():
+        raise ConfigError(f"{option} must be a number such as 16, 1.4, 10k or 2M, got {text!r}")
+    return value

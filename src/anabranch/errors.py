@@ -1,0 +1,21 @@
+"""Errors, named for what happened. Each message states the rule, the value and the remedy."""
+
+
+class AnabranchError(Exception):
+    """Base of every error that anabranch raises on purpose."""
+
+
+class ConfigError(AnabranchError, ValueError):
+    """A parameter is outside its rule."""
+
+
+class InputError(AnabranchError, ValueError):
+    """The data cannot be read as asked: a missing file or column, no rows, a wrong type."""
+
+
+class SnapshotError(AnabranchError, ValueError):
+    """Bytes that should hold a router's state are damaged or belong to another router."""
+
+
+class MissingExtraError(AnabranchError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""

@@ -1,0 +1,34 @@
+"""Groupings: policies that send each tuple to one of the workers."""
+
+from anabranch.groupings.consistent import ConsistentGrouping
+from anabranch.groupings.d_choices import DChoices
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.key import KeyGrouping
+from anabranch.groupings.named import named, names, parse
+from anabranch.groupings.offline_greedy import OfflineGreedy
+from anabranch.groupings.online_greedy import OnlineGreedy
+from anabranch.groupings.partial_key import PartialKeyGrouping
+from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.groupings.shuffle import ShuffleGrouping
+from anabranch.groupings.static_two_choices import StaticTwoChoices
+from anabranch.groupings.w_choices import WChoices
+
+__all__ = [
+    "ConsistentGrouping",
+    "DChoices",
+    "Grouping",
+    "KeyGrouping",
+    "OfflineGreedy",
+    "OnlineGreedy",
+    "PartialKeyGrouping",
+    "Plan",
+    "Report",
+    "Router",
+    "ShuffleGrouping",
+    "StaticTwoChoices",
+    "Table",
+    "WChoices",
+    "named",
+    "names",
+    "parse",
+]

@@ -1,0 +1,200 @@
+"""The router of D-Choices and W-Choices: a head of hot keys found by SpaceSaving, a tail with two choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.groupings.grouping import Grouping, Router, carry_over
+from anabranch.groupings.partial_key import least_loaded_candidate
+from anabranch.groupings.plan import Plan, Report
+from anabranch.hashing import HashFamily, MultiplyShift
+from anabranch.sketches import SpaceSaving, ordered_counters, space_saving
+from anabranch.sketches.ordered_counters import OrderedCounters
+from anabranch.sketches.space_saving import Summary
+
+# Cells of the router's `meta` array.
+_TOTAL, _CHOICES, _SOLVE_AT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class HeadGrouping(Grouping):
+    """What D-Choices and W-Choices have in common: which keys are hot.
+
+    Parameters
+    ----------
+    theta
+        A key is hot when its share of the source's tuples is at least this; default 1 / (5 n_workers).
+    capacity
+        SpaceSaving counters per source; default max(1000, 10 n_workers). With too few, most keys look hot.
+    family
+        Hash family of the candidates.
+    """
+
+    theta: float | None = None
+    capacity: int | None = None
+    family: HashFamily = field(default=MultiplyShift())
+
+    def __post_init__(self) -> None:
+        if self.theta is not None and not 0 < self.theta <= 1:
+            raise ConfigError(f"theta must be above 0 and at most 1, got {self.theta}")
+        if self.capacity is not None and self.capacity < 1:
+            raise ConfigError(f"capacity must be at least 1, got {self.capacity}")
+
+    def threshold(self, n_workers: int) -> float:
+        """Share from which a key is hot."""
+        return 1 / (5 * n_workers) if self.theta is None else self.theta
+
+
+class HeadRouter(Router):
+    """Routes the tail as partial key grouping does and the head to the least loaded of more candidates.
+
+    Parameters
+    ----------
+    grouping, n_workers, source, n_sources, seed
+        As for every router.
+    epsilon
+        Tolerated imbalance when solving for the number of choices of the head; None gives the head all workers.
+    """
+
+    grouping: HeadGrouping
+
+    def __init__(
+        self, grouping: HeadGrouping, n_workers: int, source: int, n_sources: int, seed: int, *, epsilon: float | None
+    ) -> None:
+        super().__init__(grouping, n_workers, source, n_sources, seed)
+        self.epsilon = epsilon
+        self.sketch = SpaceSaving(grouping.capacity or max(1000, 10 * n_workers))
+        self.loads = ordered_counters.zeros(n_workers, self.rotation)
+        self.meta = np.array([0, n_workers, 1], dtype=np.int64)
+
+    @property
+    def head_choices(self) -> int:
+        """Candidates that a hot key has now."""
+        return int(self.meta[_CHOICES])
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        first, second = self.grouping.family.pairs(keys, self.n_workers, self.seed)
+        theta = self.grouping.threshold(self.n_workers)
+        epsilon = -1.0 if self.epsilon is None else self.epsilon
+        _route(keys, first, second, *self.sketch.summary, *self.loads, self.meta, theta, epsilon, out)
+
+    def begin_window(self) -> None:
+        ordered_counters.assign(self.loads, np.zeros(self.n_workers, dtype=np.int64), self.rotation)
+
+    def report(self) -> Report:
+        keys, counts, _ = self.sketch.top()
+        return Report(tuples=int(self.meta[_TOTAL]), hot_keys=keys, hot_counts=counts)
+
+    def follow(self, plan: Plan) -> None:
+        """Take the pooled counts for this source's own: each source sees an equal share of every key."""
+        counts = plan.hot_counts // self.n_sources
+        kept = np.flatnonzero(counts > 0)[: self.sketch.capacity]
+        self.meta[_TOTAL] = self.meta[_SOLVE_AT] = plan.tuples // self.n_sources
+        self.sketch.load(plan.hot_keys[kept], counts[kept], np.zeros(len(kept), np.int64), int(self.meta[_TOTAL]))
+
+    def _resize(self, previous: NDArray[np.int64]) -> None:
+        loads = carry_over(self.loads.count, previous)
+        self.loads = ordered_counters.zeros(self.n_workers)
+        ordered_counters.assign(self.loads, loads, self.rotation)
+        self.meta[_CHOICES] = self.n_workers
+        self.meta[_SOLVE_AT] = self.meta[_TOTAL]
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        sketch = {f"sketch.{name}": array for name, array in self.sketch.summary._asdict().items()}
+        return {"meta": self.meta, **self.loads._asdict(), **sketch}
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.meta = arrays["meta"]
+        self.loads = OrderedCounters(*(arrays[name] for name in OrderedCounters._fields))
+        self.sketch.summary = Summary(*(arrays[f"sketch.{name}"] for name in Summary._fields))
+
+
+@njit(cache=True)
+def _route(
+    keys: NDArray[np.uint64],
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    count: NDArray[np.int64],
+    order: NDArray[np.int32],
+    items: NDArray[np.int32],
+    blocks: NDArray[np.int32],
+    free: NDArray[np.int32],
+    monitored: NDArray[np.uint64],
+    error: NDArray[np.int64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    loads: NDArray[np.int64],
+    load_order: NDArray[np.int32],
+    load_items: NDArray[np.int32],
+    load_blocks: NDArray[np.int32],
+    load_free: NDArray[np.int32],
+    meta: NDArray[np.int64],
+    theta: float,
+    epsilon: float,
+    out: NDArray[np.int32],
+) -> None:
+    n = len(loads)
+    total, choices = meta[_TOTAL], meta[_CHOICES]
+    for i in range(len(keys)):
+        slot = space_saving.add(count, order, items, blocks, free, monitored, error, table, where, keys[i], 1)
+        total += 1
+        if epsilon >= 0 and total >= meta[_SOLVE_AT]:
+            choices = distinct_choices(solve_choices(count, order, total, theta, epsilon, n), n)
+            meta[_SOLVE_AT] = total + min(max(total // 20, 100), 10_000)
+        if count[slot] < theta * total:
+            worker = first[i] if loads[first[i]] <= loads[second[i]] else second[i]
+        elif choices >= n:
+            worker = load_order[0]
+        else:
+            worker = least_loaded_candidate(first[i], second[i], choices, loads)
+        ordered_counters.increment(loads, load_order, load_items, load_blocks, load_free, worker, 1)
+        out[i] = worker
+    meta[_TOTAL], meta[_CHOICES] = total, choices
+
+
+@njit(cache=True, inline="always")
+def distinct_choices(choices: int, n_workers: int) -> int:
+    """Distinct workers that `choices` independent hashes reach in expectation: our candidates never coincide."""
+    if choices >= n_workers:
+        return n_workers
+    return np.int64(np.ceil(n_workers - n_workers * ((n_workers - 1) / n_workers) ** choices))
+
+
+@njit(cache=True)
+def solve_choices(
+    count: NDArray[np.int64], order: NDArray[np.int32], total: int, theta: float, epsilon: float, n_workers: int
+) -> int:
+    """The fewest choices d ≥ 2 of the head for which no prefix of it overloads the workers it can reach.
+
+    For every prefix h of the head H: Σ_{i≤h} p_i + (b/n)^d Σ_{h<i≤|H|} p_i + (b/n)² Σ_{i>|H|} p_i ≤ b (1/n + ε), where
+    b = n − n ((n − 1)/n)^{hd} is the expected number of workers that the prefix reaches. n_workers where no d below
+    it does.
+    """
+    n = n_workers
+    size, head = 0, 0.0
+    while size < len(order) and count[order[len(order) - 1 - size]] >= max(1.0, theta * total):
+        head += count[order[len(order) - 1 - size]] / total
+        size += 1
+    tail = max(0.0, 1.0 - head)
+    for d in range(2, n):
+        missed = 1.0
+        step = ((n - 1) / n) ** d
+        prefix = 0.0
+        fits = True
+        for h in range(size):
+            prefix += count[order[len(order) - 1 - h]] / total
+            missed *= step
+            reached = n - n * missed
+            share = reached / n
+            if prefix + share**d * (head - prefix) + share * share * tail > reached * (1 / n + epsilon):
+                fits = False
+                break
+        if fits:
+            return d
+    return n

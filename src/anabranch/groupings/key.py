@@ -1,0 +1,62 @@
+"""Key grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.hashing import HashFamily, MultiplyShift
+
+
+@dataclass(frozen=True)
+class KeyGrouping(Grouping):
+    """Each key to one worker by hash: least memory, worst balance.
+
+    When to use it: without hot keys, or when a function cannot be merged.
+
+    Guarantees
+    ----------
+    Every key has one replica.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> KeyGrouping().build(n_workers=4).route(np.array([0, 2**62, 2**63], dtype=np.uint64)).tolist()
+    [0, 1, 2]
+
+    References
+    ----------
+    Partial key grouping paper, section II-A ("KG", "H"). Ours scales the hash instead of taking a modulo.
+    """
+
+    name = "key"
+    paper = "baseline"
+
+    family: HashFamily = field(default=MultiplyShift())
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return _KeyRouter(self, n_workers, source, n_sources, seed)
+
+    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+        """Everything goes home: the table is empty."""
+        table = Table(np.zeros(0, np.uint64), np.zeros(1, np.int64), np.zeros(0, np.int32))
+        return replace(super().fold(previous, reports), table=table)
+
+
+class _KeyRouter(Router):
+    grouping: KeyGrouping
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        out[:] = self.grouping.family.first(keys, self.n_workers, self.seed)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        pass

@@ -1,0 +1,94 @@
+"""Groupings by name, as the command line spells them: ``partial-key(choices=3)``."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from dataclasses import fields
+from typing import Any
+
+from anabranch.errors import ConfigError
+from anabranch.groupings.consistent import ConsistentGrouping
+from anabranch.groupings.d_choices import DChoices
+from anabranch.groupings.grouping import Grouping
+from anabranch.groupings.key import KeyGrouping
+from anabranch.groupings.offline_greedy import OfflineGreedy
+from anabranch.groupings.online_greedy import OnlineGreedy
+from anabranch.groupings.partial_key import PartialKeyGrouping
+from anabranch.groupings.shuffle import ShuffleGrouping
+from anabranch.groupings.static_two_choices import StaticTwoChoices
+from anabranch.groupings.w_choices import WChoices
+
+_CLASSES: tuple[type[Grouping], ...] = (
+    KeyGrouping,
+    ShuffleGrouping,
+    StaticTwoChoices,
+    OnlineGreedy,
+    OfflineGreedy,
+    PartialKeyGrouping,
+    DChoices,
+    WChoices,
+    ConsistentGrouping,
+)
+
+
+def names() -> list[str]:
+    """Names of all groupings."""
+    return [cls.name for cls in _CLASSES]
+
+
+def named(name: str) -> type[Grouping]:
+    """Class of a grouping's name."""
+    for cls in _CLASSES:
+        if cls.name == name:
+            return cls
+    close = difflib.get_close_matches(name, names(), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}"
+    raise ConfigError(f"no grouping is named {name!r}; {hint}")
+
+
+def settable(cls: type[Grouping]) -> dict[str, Any]:
+    """Parameters that can be written as text, with their defaults."""
+    return {
+        f.name: f.default
+        for f in fields(cls)  # type: ignore[arg-type]
+        if isinstance(f.default, int | float | str | bool | None)
+    }
+
+
+def parse(text: str) -> Grouping:
+    """Grouping from its name and, in brackets, parameters.
+
+    Examples
+    --------
+    >>> parse("partial-key(choices=3)").choices
+    3
+    """
+    name, bracket, rest = text.strip().partition("(")
+    cls = named(name.strip())
+    if not bracket:
+        return cls()
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError
+        parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (ValueError, SyntaxError):
+        raise ConfigError(f"cannot read {text!r}; write it as in 'partial-key(choices=3)'") from None
+    for parameter, value in parameters.items():
+        _check(cls, parameter, value)
+    return cls(**parameters)
+
+
+def _check(cls: type[Grouping], parameter: str, value: object) -> None:
+    known = settable(cls)
+    if parameter not in known:
+        listed = ", ".join(known) or "no parameters"
+        raise ConfigError(f"{cls.name} has no parameter {parameter!r}; it takes {listed}")
+    default = known[parameter]
+    wants_text = isinstance(default, str)
+    if value is not None and (isinstance(value, str) != wants_text or not isinstance(value, int | float | str)):
+        kind = "text in quotes" if wants_text else "a number"
+        raise ConfigError(f"{parameter} must be {kind}, got {value!r}")
+    if isinstance(default, int) and not isinstance(default, bool) and not isinstance(value, int):
+        raise ConfigError(f"{parameter} must be a whole number, got {value!r}")

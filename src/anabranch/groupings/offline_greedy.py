@@ -1,0 +1,131 @@
+"""Off-line greedy: keys placed by their true counts, heaviest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.key_table import KeyTable, place_of
+from anabranch.groupings.plan import Plan, Report
+from anabranch.hashing import HashFamily, MultiplyShift
+
+
+@dataclass(frozen=True, eq=False)
+class OfflineGreedy(Grouping):
+    """Each key to one worker, heaviest first to the least loaded, with all counts known beforehand.
+
+    When to use it: on a batch whose keys have been counted, when a key must not be split; on a stream, as the unfair
+    baseline that knows the future. The simulator makes the counting pass itself.
+
+    Guarantees
+    ----------
+    - Every key has one replica.
+    - The most loaded worker has at most 4/3 − 1/(3 n_workers) of the best possible maximum without splitting
+      (longest processing time first).
+
+    Parameters
+    ----------
+    keys, counts
+        Distinct key hashes and how often each occurs; see `from_counts`. A key outside goes home by hash.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> keys, counts = np.array([7, 8, 9], dtype=np.uint64), np.array([2, 5, 3])
+    >>> OfflineGreedy.from_counts(keys, counts).build(n_workers=2).route(keys).tolist()
+    [1, 0, 1]
+
+    References
+    ----------
+    Nasir et al. 2015, section V, Table II ("Off-Greedy").
+    """
+
+    name = "offline-greedy"
+    paper = "Nasir et al. 2015 (Off-Greedy)"
+    needs_counts = True
+
+    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64), repr=False)
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    family: HashFamily = field(default=MultiplyShift())
+
+    def __post_init__(self) -> None:
+        if len(self.keys) != len(self.counts):
+            raise ConfigError(f"keys and counts must be equally long, got {len(self.keys)} and {len(self.counts)}")
+
+    @classmethod
+    def from_counts(cls, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> OfflineGreedy:
+        """Off-line greedy for a stream in which `keys[i]` occurs `counts[i]` times."""
+        return cls(keys=np.asarray(keys, dtype=np.uint64), counts=np.asarray(counts, dtype=np.int64))
+
+    def with_counts(self, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> OfflineGreedy:
+        """This grouping for a stream in which `keys[i]` occurs `counts[i]` times."""
+        return replace(self, keys=keys, counts=counts)
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        if not len(self.keys):
+            raise ConfigError("off-line greedy needs the key counts; use OfflineGreedy.from_counts(keys, counts)")
+        return _OfflineGreedyRouter(self, n_workers, source, n_sources, seed)
+
+    def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
+        """One router, repeated: the table does not change."""
+        return [self.build(n_workers, seed=seed)] * n_sources
+
+    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+        """Counts are fixed beforehand; reports change nothing but the measured speeds."""
+        return super().fold(previous, reports)
+
+
+class _OfflineGreedyRouter(Router):
+    grouping: OfflineGreedy
+
+    def __init__(self, grouping: Grouping, n_workers: int, source: int, n_sources: int, seed: int) -> None:
+        super().__init__(grouping, n_workers, source, n_sources, seed)
+        self._fill()
+
+    def _fill(self) -> None:
+        order = np.lexsort((self.grouping.keys, -self.grouping.counts))
+        workers = np.empty(len(order), dtype=np.int32)
+        _place_heaviest_first(self.grouping.counts[order], np.zeros(self.n_workers, dtype=np.int64), workers)
+        self.table = KeyTable()
+        self.table.insert(self.grouping.keys[order], workers)
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        homes = self.grouping.family.first(keys, self.n_workers, self.seed)
+        _look_up(keys, homes, self.table.keys, self.table.workers, out)
+
+    def _resize(self, previous: NDArray[np.int64]) -> None:
+        self._fill()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return self.table.arrays()
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.table.adopt(arrays)
+
+
+@njit(cache=True)
+def _place_heaviest_first(counts: NDArray[np.int64], loads: NDArray[np.int64], workers: NDArray[np.int32]) -> None:
+    for i in range(len(counts)):
+        worker = np.argmin(loads)
+        loads[worker] += counts[i]
+        workers[i] = worker
+
+
+@njit(cache=True)
+def _look_up(
+    keys: NDArray[np.uint64],
+    homes: NDArray[np.int32],
+    table_keys: NDArray[np.uint64],
+    table_workers: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    for i in range(len(keys)):
+        worker = table_workers[place_of(keys[i], table_keys, table_workers)]
+        out[i] = worker if worker >= 0 else homes[i]

@@ -1,0 +1,118 @@
+"""What sources and workers report, and what routers are told at the start of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def _no_hashes() -> NDArray[np.uint64]:
+    return np.zeros(0, dtype=np.uint64)
+
+
+def _no_counts() -> NDArray[np.int64]:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_seconds() -> NDArray[np.float64]:
+    return np.zeros(0, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One source's or the workers' account of a period.
+
+    Parameters
+    ----------
+    now
+        Time of the report, in the stream's own time.
+    tuples
+        Tuples that the counts below refer to.
+    worker_tuples, worker_seconds
+        Per worker: tuples received and seconds spent on them since the last report. Empty in a source's report.
+    hot_keys, hot_counts
+        Heaviest keys (hashes) and their counts, heaviest first. Empty where no sketch is kept.
+    sketch
+        A grouping's own summary, opaque here.
+    """
+
+    now: float = 0.0
+    tuples: int = 0
+    worker_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
+    worker_seconds: NDArray[np.float64] = field(default_factory=_no_seconds)
+    hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
+    hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
+    sketch: bytes = b""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Routes as data: key hash → workers, repeated by weight. A key that is not in it goes home."""
+
+    keys: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    workers: NDArray[np.int32]
+
+    def workers_of(self, key: int) -> NDArray[np.int32]:
+        """Workers of one key hash; empty when the key goes home."""
+        at = np.flatnonzero(self.keys == np.uint64(key))
+        if not len(at):
+            return self.workers[:0]
+        return self.workers[self.offsets[at[0]] : self.offsets[at[0] + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every router should know at the start of a batch.
+
+    Parameters
+    ----------
+    version
+        Number of plans before this one.
+    tuples
+        Tuples that `hot_counts` refer to, over all sources.
+    hot_keys, hot_counts
+        Heaviest keys over all sources, heaviest first.
+    seconds_per_tuple
+        Measured per worker; empty when nothing was measured.
+    table
+        Routes, for groupings that can be written as a table.
+    """
+
+    version: int = 0
+    tuples: int = 0
+    hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
+    hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
+    seconds_per_tuple: NDArray[np.float64] = field(default_factory=_no_seconds)
+    table: Table | None = None
+
+
+def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Hot keys of all reports with their counts added up, heaviest first."""
+    reports = [report for report in reports if len(report.hot_keys)]
+    if not reports:
+        return _no_hashes(), _no_counts()
+    keys, inverse = np.unique(np.concatenate([report.hot_keys for report in reports]), return_inverse=True)
+    weights = np.concatenate([report.hot_counts for report in reports])
+    counts = np.bincount(inverse, weights=weights, minlength=len(keys)).astype(np.int64)
+    order = np.lexsort((keys, -counts))
+    return keys[order], counts[order]
+
+
+def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.float64]:
+    """Seconds per tuple of each worker; the previous figure where a worker reported nothing."""
+    reports = [report for report in reports if len(report.worker_tuples)]
+    known = previous.seconds_per_tuple if previous is not None else _no_seconds()
+    if not reports:
+        return known
+    n = max(len(report.worker_tuples) for report in reports)
+    tuples, seconds = np.zeros(n), np.zeros(n)
+    for report in reports:
+        tuples[: len(report.worker_tuples)] += report.worker_tuples
+        seconds[: len(report.worker_seconds)] += report.worker_seconds
+    pooled = np.full(n, np.nan)
+    pooled[: len(known)] = known
+    np.divide(seconds, tuples, out=pooled, where=tuples > 0)
+    return pooled

@@ -1,0 +1,8 @@
+"""The simulator: sources, edge, workers and aggregator in one process, on virtual time."""
+
+from anabranch.simulate.result import METRICS, Result, Windows
+from anabranch.simulate.run import simulate
+from anabranch.simulate.settings import Change, Settings
+from anabranch.simulate.sweep import Cell, sweep
+
+__all__ = ["METRICS", "Cell", "Change", "Result", "Settings", "Windows", "simulate", "sweep"]

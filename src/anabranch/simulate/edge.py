@@ -1,0 +1,91 @@
+"""The edge: one router a source, fed with that source's tuples."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.groupings import Grouping, Plan, Report
+from anabranch.simulate.source import Tuples
+
+
+class Edge:
+    """Routers of all sources, and the seconds they took.
+
+    Parameters
+    ----------
+    grouping
+        What to route with.
+    n_sources, n_workers, seed
+        As for `Grouping.build_all`.
+    """
+
+    def __init__(self, grouping: Grouping, n_sources: int, n_workers: int, seed: int) -> None:
+        self.grouping = grouping
+        self.routers = grouping.build_all(n_sources, n_workers, seed)
+        self.seconds = 0.0
+        self.plan: Plan | None = None
+        # Compiling or loading kernels is not routing: do it before the clock runs.
+        grouping.build(n_workers, seed=seed).route(np.zeros(1, dtype=np.uint64))
+
+    @property
+    def _distinct(self) -> list[int]:
+        """Positions of distinct routers: a shared board is one router, repeated."""
+        first = {id(router): i for i, router in reversed(list(enumerate(self.routers)))}
+        return sorted(first.values())
+
+    @property
+    def router_bytes(self) -> int:
+        """State of one source's router; of the whole board where it is shared."""
+        return max(router.nbytes for router in self.routers)
+
+    def route(self, tuples: Tuples) -> NDArray[np.int32]:
+        """Worker of each tuple, in the order of arrival."""
+        now = float(tuples.arrivals[0])
+        if len(self._distinct) == 1:
+            return self._timed(0, tuples.keys, now)
+        out = np.empty(len(tuples), dtype=np.int32)
+        for source, mine in self._split(tuples):
+            keys = np.ascontiguousarray(tuples.keys[mine])
+            if len(keys):
+                out[mine] = self._timed(source, keys, float(tuples.arrivals[mine][0]))
+        return out
+
+    def _split(self, tuples: Tuples) -> list[tuple[int, slice | NDArray[np.intp]]]:
+        """Each source with where its tuples are."""
+        n = len(self.routers)
+        if tuples.sources is None:
+            return [(source, slice((source - tuples.start) % n, None, n)) for source in range(n)]
+        order = np.argsort(tuples.sources, kind="stable")
+        ends = np.cumsum(np.bincount(tuples.sources, minlength=n))
+        return [(source, order[end - size : end]) for source, (end, size) in enumerate(self._sizes(ends))]
+
+    @staticmethod
+    def _sizes(ends: NDArray[np.intp]) -> list[tuple[int, int]]:
+        return [(int(end), int(size)) for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
+
+    def _timed(self, source: int, keys: NDArray[np.uint64], now: float) -> NDArray[np.int32]:
+        began = time.perf_counter()
+        workers = self.routers[source].route(keys, now)
+        self.seconds += time.perf_counter() - began
+        return workers
+
+    def set_workers(self, workers: list[int]) -> None:
+        """Workers came or went."""
+        for i in self._distinct:
+            self.routers[i].set_workers(workers)
+
+    def observe(self, report: Report) -> None:
+        """The workers reported."""
+        for i in self._distinct:
+            self.routers[i].observe(report)
+
+    def begin_window(self, workers: Report) -> None:
+        """As between two batches on Spark: fold the reports of the last window into a plan, and start from it."""
+        reports = [self.routers[i].report() for i in self._distinct]
+        self.plan = self.grouping.fold(self.plan, [*reports, workers])
+        for i in self._distinct:
+            self.routers[i].begin_window()
+            self.routers[i].follow(self.plan)

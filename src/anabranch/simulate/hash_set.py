@@ -1,0 +1,130 @@
+"""Exact distinct counts: growing hash sets of 64-bit values, and a counting variant."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class HashSet:
+    """A set of 64-bit hashes in an open-addressing table; kernels insert with `insert` and stop when it is half full.
+
+    Value 0 marks an empty place, so it is stored as 1.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        self.table = np.zeros(size, dtype=np.uint64)
+        self.size = np.zeros(1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self.size[0])
+
+    def reserve(self, n: int) -> None:
+        """Grow until `n` more values fit."""
+        needed = 2 * (len(self) + n)
+        if needed <= len(self.table):
+            return
+        size = len(self.table)
+        while size < needed:
+            size *= 2
+        table = np.zeros(size, dtype=np.uint64)
+        _rehash(self.table, table)
+        self.table = table
+
+    def clear(self) -> None:
+        """Empty it, keeping its room."""
+        self.table[:] = 0
+        self.size[0] = 0
+
+
+@njit(cache=True, inline="always")
+def insert(table: NDArray[np.uint64], size: NDArray[np.int64], value: np.uint64) -> bool:
+    """Put `value` into the set; whether it was new."""
+    if value == 0:
+        value = np.uint64(1)
+    mask = len(table) - 1
+    at = np.int64((value * _GOLDEN) >> np.uint64(32)) & mask
+    while table[at] != 0:
+        if table[at] == value:
+            return False
+        at = (at + 1) & mask
+    table[at] = value
+    size[0] += 1
+    return True
+
+
+@njit(cache=True)
+def _rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
+    unused = np.zeros(1, dtype=np.int64)
+    for i in range(len(old)):
+        if old[i] != 0:
+            insert(new, unused, old[i])
+
+
+class KeyCounts:
+    """How often each key occurs: the counting pass of off-line groupings."""
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(1024, dtype=np.uint64)
+        self._counts = np.zeros(1024, dtype=np.int64)
+        self._size = np.zeros(1, dtype=np.int64)
+
+    def update(self, keys: NDArray[np.uint64]) -> None:
+        """Count these keys."""
+        done = 0
+        while done < len(keys):
+            if 2 * int(self._size[0]) >= len(self._keys):
+                self._grow()
+            done = _count(keys, done, self._keys, self._counts, self._size)
+
+    def result(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Distinct keys and their counts."""
+        used = self._counts > 0
+        return self._keys[used], self._counts[used]
+
+    def _grow(self) -> None:
+        keys, counts = self.result()
+        self._keys = np.zeros(2 * len(self._keys), dtype=np.uint64)
+        self._counts = np.zeros(len(self._keys), dtype=np.int64)
+        _place(keys, counts, self._keys, self._counts)
+
+
+@njit(cache=True, inline="always")
+def _place_of(key: np.uint64, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
+    mask = len(keys) - 1
+    at = np.int64((key * _GOLDEN) >> np.uint64(32)) & mask
+    while counts[at] > 0 and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True)
+def _count(
+    new: NDArray[np.uint64],
+    start: int,
+    keys: NDArray[np.uint64],
+    counts: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> int:
+    for i in range(start, len(new)):
+        at = _place_of(new[i], keys, counts)
+        if counts[at] == 0:
+            if 2 * size[0] >= len(keys):
+                return i
+            size[0] += 1
+            keys[at] = new[i]
+        counts[at] += 1
+    return len(new)
+
+
+@njit(cache=True)
+def _place(
+    keys: NDArray[np.uint64], counts: NDArray[np.int64], to_keys: NDArray[np.uint64], to_counts: NDArray[np.int64]
+) -> None:
+    for i in range(len(keys)):
+        at = _place_of(keys[i], to_keys, to_counts)
+        to_keys[at] = keys[i]
+        to_counts[at] = counts[i]

@@ -1,0 +1,75 @@
+"""Sources: the stream as key hashes with arrival times, and which source reads each tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.errors import InputError
+from anabranch.hashing import MultiplyShift, hash_keys
+from anabranch.simulate.hash_set import KeyCounts
+from anabranch.simulate.settings import Settings
+from anabranch.streams import Stream
+
+# Hashing the source column under a seed of its own keeps sources independent of a key's candidate workers.
+_SOURCE_SEED = 0x50C3
+
+
+@dataclass(frozen=True, eq=False)
+class Tuples:
+    """Consecutive tuples of the stream, from position `start` on.
+
+    `arrivals` are seconds since the first tuple; `sources` is None where tuple i goes to source i mod n_sources.
+    """
+
+    start: int
+    keys: NDArray[np.uint64]
+    arrivals: NDArray[np.float64]
+    sources: NDArray[np.int32] | None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def slice(self, begin: int, end: int) -> Tuples:
+        """Tuples `begin` to `end` of these."""
+        sources = None if self.sources is None else self.sources[begin:end]
+        return Tuples(self.start + begin, self.keys[begin:end], self.arrivals[begin:end], sources)
+
+
+def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
+    """The stream in batches.
+
+    Arrival times are the stream's own column ``ts`` where it has one and no rate was asked for; else tuple i arrives
+    after i / rate seconds.
+    """
+    position = 0
+    for batch in stream.batches(seed=settings.seed, stop=settings.limit):
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        n = batch.num_rows
+        if "ts" in columns and settings.rate is None:
+            arrivals = np.asarray(columns["ts"], dtype=np.float64)
+        else:
+            arrivals = np.arange(position, position + n) / settings.arrival_rate
+        sources = None
+        if settings.source_key is not None:
+            if settings.source_key not in columns:
+                raise InputError(
+                    f"the stream has no column {settings.source_key!r} to decide sources; it has {', '.join(columns)}"
+                )
+            hashes = hash_keys(columns[settings.source_key])
+            sources = MultiplyShift().first(hashes, settings.n_sources, _SOURCE_SEED)
+        yield Tuples(position, hash_keys(columns["key"]), arrivals, sources)
+        position += n
+    if position == 0:
+        raise InputError("the stream has no tuples; check the input file and its filter")
+
+
+def count_keys(stream: Stream, settings: Settings) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Distinct key hashes and their exact counts: a pass over the stream of its own."""
+    counts = KeyCounts()
+    for batch in stream.batches(seed=settings.seed, stop=settings.limit):
+        counts.update(hash_keys(batch.column("key")))
+    return counts.result()

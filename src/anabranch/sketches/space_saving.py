@@ -1,0 +1,283 @@
+"""SpaceSaving: the heaviest keys of a stream in bounded memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.sketches import ordered_counters
+from anabranch.sketches.ordered_counters import OrderedCounters
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Summary(NamedTuple):
+    """Flat arrays of a SpaceSaving sketch, for kernels.
+
+    The first five are `OrderedCounters`. Slot s counts `keys[s]`, too high by at most `error[s]`; the open-addressing
+    `table` holds slot + 1, and `where[s]` is the place of slot s in it.
+    """
+
+    count: NDArray[np.int64]
+    order: NDArray[np.int32]
+    items: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    free: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    error: NDArray[np.int64]
+    table: NDArray[np.int32]
+    where: NDArray[np.int32]
+
+
+class SpaceSaving:
+    """Counts of the heaviest keys, never too low, too high by at most total / capacity.
+
+    When to use it: to find keys with more than 1 / capacity of a stream without a counter for every key.
+
+    Guarantees
+    ----------
+    - A key's estimate is at least its true count, and exceeds it by at most its error, which is at most
+      total / capacity.
+    - Every key with more than total / capacity occurrences is monitored.
+    - Merging keeps both: errors add up.
+
+    Parameters
+    ----------
+    capacity
+        Number of counters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sketch = SpaceSaving(capacity=2)
+    >>> sketch.update(np.array([7, 7, 8, 7, 9], dtype=np.uint64))
+    >>> keys, counts, errors = sketch.top(1)
+    >>> int(keys[0]), int(counts[0]), int(errors[0])
+    (7, 3, 0)
+
+    References
+    ----------
+    Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams" (ICDT 2005);
+    merging after Berinde et al., "Space-optimal heavy hitters with strong error bounds" (TODS 2010).
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ConfigError(f"capacity must be at least 1, got {capacity}")
+        self.capacity = capacity
+        self.total = 0
+        size = 4
+        while size < 4 * capacity:
+            size *= 2
+        self.summary = Summary(
+            *ordered_counters.zeros(capacity),
+            keys=np.zeros(capacity, dtype=np.uint64),
+            error=np.zeros(capacity, dtype=np.int64),
+            table=np.zeros(size, dtype=np.int32),
+            where=np.zeros(capacity, dtype=np.int32),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def update(self, keys: NDArray[np.uint64], counts: NDArray[np.int64] | None = None) -> None:
+        """Count each key once, or `counts[i]` ≥ 1 times."""
+        if counts is None:
+            _update(*self.summary, keys)
+            self.total += len(keys)
+            return
+        if len(counts) and counts.min() < 1:
+            raise ConfigError(f"counts must be at least 1, got {counts.min()}")
+        _update_weighted(*self.summary, keys, counts.astype(np.int64))
+        self.total += int(counts.sum())
+
+    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Upper bound of each key's count."""
+        out = np.empty(len(keys), dtype=np.int64)
+        summary = self.summary
+        _estimate(summary.count, summary.order, summary.keys, summary.table, keys, out)
+        return out
+
+    def top(self, n: int | None = None) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Keys, counts and errors of the `n` heaviest (all if None), heaviest first."""
+        count = self.summary.count
+        used = int(np.count_nonzero(count))
+        slots = self.summary.order[::-1][: used if n is None else min(n, used)]
+        return self.summary.keys[slots], count[slots], self.summary.error[slots]
+
+    def merge(self, other: SpaceSaving) -> None:
+        """Add another sketch's stream to this one."""
+        keys, counts, errors = _pooled(self, other)
+        total = self.total + other.total
+        kept = np.lexsort((keys, -counts))[: self.capacity]
+        self.load(keys[kept], counts[kept], errors[kept], total)
+
+    def load(
+        self, keys: NDArray[np.uint64], counts: NDArray[np.int64], errors: NDArray[np.int64], total: int
+    ) -> None:
+        """Become a sketch of these counters (at most `capacity`)."""
+        n = len(keys)
+        if n > self.capacity:
+            raise ConfigError(f"at most {self.capacity} counters fit, got {n}; raise capacity")
+        count = np.zeros(self.capacity, dtype=np.int64)
+        count[:n] = counts
+        self.summary.keys[:n] = keys
+        self.summary.error[:n] = errors
+        self.summary.error[n:] = 0
+        self.total = total
+        ordered_counters.assign(OrderedCounters(*self.summary[:5]), count)
+        self.summary.table[:] = 0
+        _index(self.summary.keys, self.summary.table, self.summary.where, n)
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Its state by name, for snapshots."""
+        return {**self.summary._asdict(), "total": np.array([self.total], dtype=np.int64)}
+
+
+def _pooled(
+    a: SpaceSaving, b: SpaceSaving
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Counters of both; a key that one of them lacks gets that one's smallest count, as count and as error."""
+    keys_a, counts_a, errors_a = a.top()
+    keys_b, counts_b, errors_b = b.top()
+    keys = np.union1d(keys_a, keys_b)
+    counts = np.zeros(len(keys), dtype=np.int64)
+    errors = np.zeros(len(keys), dtype=np.int64)
+    for own, own_counts, own_errors, sketch in ((keys_a, counts_a, errors_a, a), (keys_b, counts_b, errors_b, b)):
+        floor = int(sketch.summary.count.min())
+        at = np.searchsorted(keys, own)
+        missing = np.ones(len(keys), dtype=bool)
+        missing[at] = False
+        counts[at] += own_counts
+        errors[at] += own_errors
+        counts[missing] += floor
+        errors[missing] += floor
+    return keys, counts, errors
+
+
+@njit(cache=True, inline="always")
+def _bucket(key: np.uint64, mask: int) -> int:
+    return np.int64((key * _GOLDEN) >> np.uint64(40)) & mask
+
+
+@njit(cache=True, inline="always")
+def _delete(keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32], gap: int) -> None:
+    """Backward-shift deletion: keys behind the gap move up, so that probing never meets a tombstone."""
+    mask = len(table) - 1
+    at = gap
+    while True:
+        at = (at + 1) & mask
+        slot = table[at] - 1
+        if slot < 0:
+            break
+        home = _bucket(keys[slot], mask)
+        if ((at - home) & mask) >= ((at - gap) & mask):
+            table[gap] = slot + 1
+            where[slot] = gap
+            gap = at
+    table[gap] = 0
+
+
+@njit(cache=True, inline="always")
+def add(
+    count: NDArray[np.int64],
+    order: NDArray[np.int32],
+    items: NDArray[np.int32],
+    blocks: NDArray[np.int32],
+    free: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    error: NDArray[np.int64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    key: np.uint64,
+    amount: int,
+) -> int:
+    """Count `key` `amount` times and return its slot: the smallest counter gives way to a key not monitored."""
+    mask = len(table) - 1
+    at = _bucket(key, mask)
+    slot = table[at] - 1
+    while slot >= 0 and keys[slot] != key:
+        at = (at + 1) & mask
+        slot = table[at] - 1
+    if slot < 0:
+        slot = order[0]
+        previous = where[slot]
+        table[at] = slot + 1
+        where[slot] = at
+        keys[slot] = key
+        error[slot] = count[slot]
+        if count[slot] > 0:
+            _delete(keys, table, where, previous)
+    ordered_counters.increment(count, order, items, blocks, free, slot, amount)
+    return slot
+
+
+@njit(cache=True)
+def _update(
+    count: NDArray[np.int64],
+    order: NDArray[np.int32],
+    items: NDArray[np.int32],
+    blocks: NDArray[np.int32],
+    free: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    error: NDArray[np.int64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    new: NDArray[np.uint64],
+) -> None:
+    for i in range(len(new)):
+        add(count, order, items, blocks, free, keys, error, table, where, new[i], 1)
+
+
+@njit(cache=True)
+def _update_weighted(
+    count: NDArray[np.int64],
+    order: NDArray[np.int32],
+    items: NDArray[np.int32],
+    blocks: NDArray[np.int32],
+    free: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    error: NDArray[np.int64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    new: NDArray[np.uint64],
+    amounts: NDArray[np.int64],
+) -> None:
+    for i in range(len(new)):
+        add(count, order, items, blocks, free, keys, error, table, where, new[i], amounts[i])
+
+
+@njit(cache=True)
+def _estimate(
+    count: NDArray[np.int64],
+    order: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    asked: NDArray[np.uint64],
+    out: NDArray[np.int64],
+) -> None:
+    mask = len(table) - 1
+    for i in range(len(asked)):
+        at = _bucket(asked[i], mask)
+        slot = table[at] - 1
+        while slot >= 0 and keys[slot] != asked[i]:
+            at = (at + 1) & mask
+            slot = table[at] - 1
+        out[i] = count[slot] if slot >= 0 else count[order[0]]
+
+
+@njit(cache=True)
+def _index(keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32], n: int) -> None:
+    mask = len(table) - 1
+    for slot in range(n):
+        at = _bucket(keys[slot], mask)
+        while table[at] != 0:
+            at = (at + 1) & mask
+        table[at] = slot + 1
+        where[slot] = at

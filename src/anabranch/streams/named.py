@@ -1,0 +1,65 @@
+"""Streams by the names that the command line uses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from anabranch.errors import ConfigError
+from anabranch.streams.correlated_pairs import CorrelatedPairs
+from anabranch.streams.country import Country
+from anabranch.streams.drifting import Drifting
+from anabranch.streams.evolving_zipf import EvolvingZipf
+from anabranch.streams.log_normal import LogNormal
+from anabranch.streams.replay import Replay
+from anabranch.streams.stream import Stream
+from anabranch.streams.zipf import Zipf
+
+_BUILDERS: dict[str, Callable[..., Stream]] = {
+    **{cls.name: cls for cls in (Zipf, EvolvingZipf, Drifting, LogNormal)},
+    "ln1": LogNormal.ln1,
+    "ln2": LogNormal.ln2,
+    **{cls.name: cls for cls in (Country, CorrelatedPairs, Replay)},
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `named` knows.
+
+    Examples
+    --------
+    >>> names()
+    ('zipf', 'evolving-zipf', 'drifting', 'log-normal', 'ln1', 'ln2', 'country', 'correlated-pairs', 'replay')
+    """
+    return tuple(_BUILDERS)
+
+
+def named(name: str, **parameters: object) -> Stream:
+    """Make a stream from its name and parameters; ConfigError says which names and parameters there are.
+
+    Examples
+    --------
+    >>> named("zipf", n_tuples=1000, n_keys=100, z=1.2)
+    Zipf(n_tuples=1000, n_keys=100, z=1.2)
+    """
+    accepted = parameters_of(name)
+    for parameter in parameters:
+        if parameter not in accepted:
+            raise ConfigError(f"stream {name} takes {', '.join(accepted)}, got {parameter!r}; leave it out")
+    missing = [p.name for p in accepted.values() if p.default is p.empty and p.name not in parameters]
+    if missing:
+        raise ConfigError(f"stream {name} needs {', '.join(missing)}, got {', '.join(parameters) or 'none'}; add them")
+    return _BUILDERS[name](**parameters)
+
+
+def parameters_of(name: str) -> Mapping[str, inspect.Parameter]:
+    """Parameters that a stream takes, by name.
+
+    Examples
+    --------
+    >>> list(parameters_of("zipf"))
+    ['n_tuples', 'n_keys', 'z']
+    """
+    if name not in _BUILDERS:
+        raise ConfigError(f"stream must be one of {', '.join(_BUILDERS)}, got {name!r}")
+    return inspect.signature(_BUILDERS[name]).parameters

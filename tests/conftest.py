@@ -1,0 +1,61 @@
+"""What every test may use: one hypothesis profile, and one Spark session per run, started on first use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Scripts that make test data are not tests, and --doctest-modules would import them.
+collect_ignore = ["data"]
+
+# The first example of a property may compile numba kernels: no time limit says anything about the property.
+settings.register_profile(
+    "anabranch",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("anabranch")
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home) / "bin" / "java") if home else "java") is not None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The run's only Spark session, local with two cores; the test that uses it carries the marker ``spark``."""
+    if not _has_java():
+        pytest.skip("NO JAVA FOUND, SO NO SPARK TEST RUNS: install Java 17 or later (`make java`) or set JAVA_HOME")
+    pytest.importorskip("pyspark", reason="NO PYSPARK FOUND, SO NO SPARK TEST RUNS: install the extra `spark`")
+
+    # Python workers start the system's python3, and the driver binds to an outside interface, unless told before start.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("anabranch-tests")
+        .config("spark.driver.memory", "2g")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
