@@ -78,7 +78,9 @@ def simulate(
     rate: Annotated[_Text, typer.Option(help="Arrivals a second; 0.8 of what the workers can serve.")] = None,
     service_ms: Annotated[str, typer.Option(help="Milliseconds that a worker of speed 1 needs a tuple.")] = "1",
     merge_ms: Annotated[_Text, typer.Option(help="Milliseconds that merging a partial state takes.")] = None,
-    speeds: Annotated[str, typer.Option(help="Relative worker speeds, repeated: 2,1 = every other twice as fast.")] = "1",
+    speeds: Annotated[
+        str, typer.Option(help="Relative worker speeds, repeated: 2,1 = every other twice as fast.")
+    ] = "1",
     report_s: Annotated[str, typer.Option(help="Seconds between the workers' reports to the routers.")] = "10",
     report_noise: Annotated[str, typer.Option(help="Relative noise of the reported seconds.")] = "0.05",
     change: Annotated[
@@ -88,10 +90,10 @@ def simulate(
     reset_loads: Annotated[
         bool, typer.Option("--reset-loads", help="Start each window with zero loads and a plan, as on Spark.")
     ] = False,
-    json_: Annotated[_Text, typer.Option("--json", help="Write one record a cell; - for stdout.", metavar="FILE")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw to a .png, .svg, .pdf or .html file.", metavar="FILE")
+    json_: Annotated[
+        _Text, typer.Option("--json", help="Write one record a cell; - for stdout.", metavar="FILE")
     ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw to a .png, .svg, .pdf or .html file.", metavar="FILE")] = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar on stderr.")] = True,
 ) -> None:
     """Route a skewed stream with several groupings and compare balance, memory and latency.
@@ -101,7 +103,7 @@ def simulate(
     latency: time queued and served at a worker and merged by the aggregator. saturation: largest arrival rate that
     keeps queues bounded.
 
-    Examples:
+    Try:
 
       anabranch simulate --stream zipf --z 1.4 --workers 16
 
@@ -131,9 +133,7 @@ def simulate(
         vary |= swept
     cells: list[Cell] = []
     chosen = _groupings(grouping)
-    settings = _settings(
-        window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, change, reset_loads
-    )
+    settings = _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, change, reset_loads)
     settings = replace(
         settings,
         limit=None if tuples is None else values.whole(tuples, "--tuples"),

@@ -34,8 +34,8 @@ class DChoices(HeadGrouping):
     --------
     >>> import numpy as np
     >>> router = DChoices().build(n_workers=4)
-    >>> router.route(np.zeros(6, dtype=np.uint64)).tolist()
-    [0, 3, 2, 1, 0, 3]
+    >>> sorted(router.route(np.zeros(8, dtype=np.uint64)).tolist())
+    [0, 0, 1, 1, 2, 2, 3, 3]
 
     References
     ----------

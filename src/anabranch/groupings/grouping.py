@@ -57,8 +57,14 @@ class Grouping(ABC):
             raise ConfigError(f"n_sources must be at least 1, got {n_sources}")
         return [self.build(n_workers, source, n_sources, seed) for source in range(n_sources)]
 
+    def _build_shared(self, n_sources: int, n_workers: int, seed: int) -> list[Router]:
+        """One router, repeated: what `build_all` gives where the sources share a board."""
+        if n_sources < 1:
+            raise ConfigError(f"n_sources must be at least 1, got {n_sources}")
+        return [self.build(n_workers, seed=seed)] * n_sources
+
     def with_counts(self, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> Grouping:
-        """This grouping with the exact key counts of the stream; only those with `needs_counts` use them."""
+        """The same grouping with the exact key counts of the stream; only those with `needs_counts` use them."""
         return self
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
@@ -156,9 +162,14 @@ class Router(ABC):
             raise ConfigError(f"worker numbers must not be negative, got {new[0]}")
         position = {int(worker): i for i, worker in enumerate(self.workers)}
         previous = np.array([position.get(int(worker), -1) for worker in new], dtype=np.int64)
+        before = self.workers, self._identity
         self.workers = new
         self._identity = bool((new == np.arange(len(new))).all())
-        self._resize(previous)
+        try:
+            self._resize(previous)
+        except ConfigError:
+            self.workers, self._identity = before
+            raise
 
     def _resize(self, previous: NDArray[np.int64]) -> None:  # noqa: B027
         """Rearrange state: `previous[i]` is the old index of the worker now at i, −1 for a newcomer."""
@@ -186,7 +197,13 @@ class Router(ABC):
         return {"grouping": self.grouping.name, "parameters": parameters, "seed": self.seed, "source": self.source}
 
     def _config(self) -> dict[str, Any]:
-        return self.grouping.parameters()
+        """Everything that a router built alike has in common, as JSON can hold it."""
+        others = {
+            f.name: snapshot.fingerprint(getattr(self.grouping, f.name))
+            for f in fields(self.grouping)  # type: ignore[arg-type]
+            if f.name not in self.grouping.parameters()
+        }
+        return {**self.grouping.parameters(), **others}
 
     @abstractmethod
     def _arrays(self) -> dict[str, NDArray[Any]]:

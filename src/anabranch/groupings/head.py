@@ -113,6 +113,7 @@ class HeadRouter(Router):
         self.meta = arrays["meta"]
         self.loads = OrderedCounters(*(arrays[name] for name in OrderedCounters._fields))
         self.sketch.summary = Summary(*(arrays[f"sketch.{name}"] for name in Summary._fields))
+        self.sketch.capacity = len(self.sketch.summary.count)
 
 
 @njit(cache=True)
@@ -163,7 +164,7 @@ def distinct_choices(choices: int, n_workers: int) -> int:
     """Distinct workers that `choices` independent hashes reach in expectation: our candidates never coincide."""
     if choices >= n_workers:
         return n_workers
-    return np.int64(np.ceil(n_workers - n_workers * ((n_workers - 1) / n_workers) ** choices))
+    return int(np.ceil(n_workers - n_workers * ((n_workers - 1) / n_workers) ** choices))
 
 
 @njit(cache=True)

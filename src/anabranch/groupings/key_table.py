@@ -67,7 +67,7 @@ def place_of(key: np.uint64, keys: NDArray[np.uint64], workers: NDArray[np.int32
     at = np.int64((key * _GOLDEN) >> np.uint64(32)) & mask
     while workers[at] != EMPTY and keys[at] != key:
         at = (at + 1) & mask
-    return at
+    return int(at)
 
 
 @njit(cache=True)

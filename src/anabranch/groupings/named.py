@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.consistent import ConsistentGrouping
@@ -30,6 +30,10 @@ _CLASSES: tuple[type[Grouping], ...] = (
     WChoices,
     ConsistentGrouping,
 )
+
+
+# A number may be written as a whole number, so that one is only asked for where nothing else will do.
+_KINDS = {str: "text in quotes", bool: "True or False", float: "a number", int: "a whole number", type(None): "None"}
 
 
 def names() -> list[str]:
@@ -70,7 +74,7 @@ def parse(text: str) -> Grouping:
         return cls()
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
         parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (ValueError, SyntaxError):
@@ -85,10 +89,10 @@ def _check(cls: type[Grouping], parameter: str, value: object) -> None:
     if parameter not in known:
         listed = ", ".join(known) or "no parameters"
         raise ConfigError(f"{cls.name} has no parameter {parameter!r}; it takes {listed}")
-    default = known[parameter]
-    wants_text = isinstance(default, str)
-    if value is not None and (isinstance(value, str) != wants_text or not isinstance(value, int | float | str)):
-        kind = "text in quotes" if wants_text else "a number"
-        raise ConfigError(f"{parameter} must be {kind}, got {value!r}")
-    if isinstance(default, int) and not isinstance(default, bool) and not isinstance(value, int):
-        raise ConfigError(f"{parameter} must be a whole number, got {value!r}")
+    hint = get_type_hints(cls)[parameter]
+    kinds = set(get_args(hint) or (hint,))
+    if float in kinds:
+        kinds.add(int)
+    if type(value) not in kinds:
+        wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in kinds)
+        raise ConfigError(f"{parameter} must be {wanted}, got {value!r}")

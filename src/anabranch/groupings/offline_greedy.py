@@ -65,7 +65,7 @@ class OfflineGreedy(Grouping):
         return cls(keys=np.asarray(keys, dtype=np.uint64), counts=np.asarray(counts, dtype=np.int64))
 
     def with_counts(self, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> OfflineGreedy:
-        """This grouping for a stream in which `keys[i]` occurs `counts[i]` times."""
+        """The same grouping for a stream in which `keys[i]` occurs `counts[i]` times."""
         return replace(self, keys=keys, counts=counts)
 
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
@@ -75,7 +75,7 @@ class OfflineGreedy(Grouping):
 
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: the table does not change."""
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
         """Counts are fixed beforehand; reports change nothing but the measured speeds."""

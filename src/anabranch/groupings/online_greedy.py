@@ -31,7 +31,7 @@ class OnlineGreedy(Grouping):
     >>> import numpy as np
     >>> router = OnlineGreedy().build(n_workers=3)
     >>> router.route(np.array([7, 7, 8, 9, 8, 7], dtype=np.uint64)).tolist()
-    [0, 0, 1, 2, 1, 0]
+    [0, 0, 2, 1, 2, 0]
 
     References
     ----------
@@ -46,7 +46,7 @@ class OnlineGreedy(Grouping):
 
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: all sources share the routing table."""
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
 
 class _OnlineGreedyRouter(Router):

@@ -76,7 +76,7 @@ class PartialKeyGrouping(Grouping):
         """Routers of all sources; with global estimation one router, repeated."""
         if self.estimation == "local":
             return super().build_all(n_sources, n_workers, seed)
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
 
 class _PartialKeyRouter(Router):

@@ -107,7 +107,7 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
     known = previous.seconds_per_tuple if previous is not None else _no_seconds()
     if not reports:
         return known
-    n = max(len(report.worker_tuples) for report in reports)
+    n = max(len(known), *(len(report.worker_tuples) for report in reports))
     tuples, seconds = np.zeros(n), np.zeros(n)
     for report in reports:
         tuples[: len(report.worker_tuples)] += report.worker_tuples

@@ -25,6 +25,14 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     return _MAGIC + hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest() + content
 
 
+def fingerprint(value: object) -> str:
+    """Text that differs where a parameter that JSON cannot hold differs: a hash family, an array."""
+    if isinstance(value, np.ndarray):
+        content = np.ascontiguousarray(value).tobytes()
+        return f"{value.dtype.str}{value.shape} {hashlib.blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
+    return repr(value)
+
+
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of `pack`; SnapshotError when the bytes are anything else."""
     start = len(_MAGIC) + _DIGEST_SIZE

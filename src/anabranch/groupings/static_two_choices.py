@@ -47,7 +47,7 @@ class StaticTwoChoices(Grouping):
 
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: all sources share the routing table."""
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
 
 class _StaticTwoChoicesRouter(Router):

@@ -9,4 +9,4 @@ from anabranch.hashing.murmur3 import Murmur3
 from anabranch.hashing.ring import HashRing
 from anabranch.hashing.xxhash64 import hash_keys
 
-__all__ = ["HashFamily", "HashRing", "Murmur3", "MultiplyShift", "hash_keys"]
+__all__ = ["HashFamily", "HashRing", "MultiplyShift", "Murmur3", "hash_keys"]

@@ -20,9 +20,7 @@ class HashFamily(ABC):
         """Home worker of each key."""
 
     @abstractmethod
-    def pairs(
-        self, keys: NDArray[np.uint64], n_workers: int, seed: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """First and second candidate of each key."""
 
 
@@ -58,9 +56,7 @@ class MultiplyShift(HashFamily):
         _first(reseed(keys, seed), np.uint64(n_workers), out)
         return out
 
-    def pairs(
-        self, keys: NDArray[np.uint64], n_workers: int, seed: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """First and second candidate of each key."""
         first = np.empty(len(keys), dtype=np.int32)
         second = np.empty(len(keys), dtype=np.int32)
@@ -91,9 +87,7 @@ def _first(keys: NDArray[np.uint64], n_workers: np.uint64, out: NDArray[np.int32
 
 
 @njit(cache=True)
-def _pairs(
-    keys: NDArray[np.uint64], n_workers: np.uint64, first: NDArray[np.int32], second: NDArray[np.int32]
-) -> None:
+def _pairs(keys: NDArray[np.uint64], n_workers: np.uint64, first: NDArray[np.int32], second: NDArray[np.int32]) -> None:
     if n_workers == np.uint64(1):
         first[:] = 0
         second[:] = 0

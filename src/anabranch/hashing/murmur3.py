@@ -48,15 +48,13 @@ class Murmur3(HashFamily):
     def first(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> NDArray[np.int32]:
         """Home worker of each key; `seed` shifts both murmur seeds."""
         out = np.empty(len(keys), dtype=np.int32)
-        _reduce(keys, np.uint64(self.seeds[0] + seed), n_workers, self.bits, out)
+        _reduce(keys, np.uint64((self.seeds[0] + seed) & 0xFFFFFFFFFFFFFFFF), n_workers, self.bits, out)
         return out
 
-    def pairs(
-        self, keys: NDArray[np.uint64], n_workers: int, seed: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """First and second candidate of each key."""
         second = np.empty(len(keys), dtype=np.int32)
-        _reduce(keys, np.uint64(self.seeds[1] + seed), n_workers, self.bits, second)
+        _reduce(keys, np.uint64((self.seeds[1] + seed) & 0xFFFFFFFFFFFFFFFF), n_workers, self.bits, second)
         return self.first(keys, n_workers, seed), second
 
 

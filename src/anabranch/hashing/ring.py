@@ -85,6 +85,8 @@ class HashRing:
 
     def candidates(self, keys: NDArray[np.uint64], choices: int) -> NDArray[np.int32]:
         """The next `choices` distinct workers clockwise of each key; at most as many as there are workers."""
+        if choices < 1:
+            raise ConfigError(f"choices must be at least 1, got {choices}")
         out = np.empty((len(keys), min(choices, len(self._workers))), dtype=np.int32)
         _candidates(keys, self.points, self.owners, self.index, out)
         return out
@@ -96,7 +98,7 @@ class HashRing:
         order = np.lexsort((owners, points))
         self.points = points[order]
         self.owners = owners[order]
-        bits = min(_INDEX_BITS_MAX, max(1, int(len(points)).bit_length()))
+        bits = min(_INDEX_BITS_MAX, max(1, len(points).bit_length()))
         buckets = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
         self.index = np.searchsorted(self.points, buckets).astype(np.int32)
 
@@ -111,9 +113,7 @@ def _points(owners: NDArray[np.int32], nodes: NDArray[np.uint64], seed: np.uint6
 
 
 @njit(cache=True, inline="always")
-def ring_position(
-    key: np.uint64, points: NDArray[np.uint64], index: NDArray[np.int32], shift: np.uint64
-) -> int:
+def ring_position(key: np.uint64, points: NDArray[np.uint64], index: NDArray[np.int32], shift: np.uint64) -> int:
     """Position of the first point at or after `key`, 0 when it wraps around; `shift` is 64 − log2(len(index))."""
     at = index[key >> shift]
     while at < len(points) and points[at] < key:

@@ -57,7 +57,7 @@ def _as_arrow(column: Any) -> pa.Array:
         return column
     try:
         return pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, TypeError, OverflowError) as error:
         raise InputError(f"a key column must hold values of one hashable type: {error}") from error
 
 
@@ -89,7 +89,8 @@ def _hash_column(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
     elif pa.types.is_decimal(kind):
         _hash_longs(_unscaled(array), valid, hashes)
     elif pa.types.is_timestamp(kind):
-        _hash_longs(_fixed(array.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()), np.int64), valid, hashes)
+        micros = array.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        _hash_longs(_fixed(micros, np.int64), valid, hashes)
     elif pa.types.is_date(kind):
         _hash_ints(_fixed(array.cast(pa.date32()).cast(pa.int32()), np.int32), valid, hashes)
     elif pa.types.is_float64(kind):
@@ -105,7 +106,7 @@ def _hash_column(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
 
 
 def _is_binary(kind: pa.DataType) -> bool:
-    return (
+    return bool(
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
         or pa.types.is_fixed_size_binary(kind)
@@ -143,7 +144,8 @@ def _float_bits(values: NDArray[np.float32]) -> NDArray[np.int32]:
 def _unscaled(array: pa.Array) -> NDArray[np.int64]:
     if array.type.precision > 18:
         raise InputError(f"cannot hash a decimal of {array.type.precision} digits; cast the key to 18 digits or fewer")
-    words = np.frombuffer(array.cast(pa.decimal128(18, array.type.scale)).buffers()[1], dtype=np.int64)
+    array = array.cast(pa.decimal128(18, array.type.scale))
+    words = np.frombuffer(array.buffers()[1], dtype=np.int64)
     values: NDArray[np.int64] = np.ascontiguousarray(words[2 * array.offset : 2 * (array.offset + len(array)) : 2])
     return values
 
@@ -244,4 +246,3 @@ def _hash_bytes(
     for i in range(len(hashes)):
         if len(valid) == 0 or valid[i]:
             hashes[i] = _hash_slice(data, starts[i], starts[i + 1], hashes[i])
-

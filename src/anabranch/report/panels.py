@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import metrics
-from anabranch.report.headline import value_text
+from anabranch.report.headline import headline, value_text
 from anabranch.report.units import number
 from anabranch.simulate.sweep import Cell
 
@@ -19,9 +19,17 @@ Values = NDArray[np.float64]
 MAX_POINTS = 1000
 MAX_BARS = 64
 MAX_PANELS_PER_METRIC = 6
+LOWEST_LOAD = 0.1
+_TALLEST_LOAD = 50.0
 # A log axis over less than this ratio has hardly a labelled tick.
 _LOG_RATIO = 8.0
 _LOWEST_LATENCY_S = 1e-9
+_FIRST_SHARE = 0.999
+_SWEPT_METRICS = (
+    ("makespan", "Makespan", None),
+    ("replication", "Replication", None),
+    ("latency_p99", "Latency p99", "s"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,11 +44,15 @@ class Axis:
     log: bool = False
     unit: str | None = None
     ticks: tuple[tuple[float, str], ...] = ()
+    from_zero: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Values of one grouping; `spread` is the standard deviation of `y` over the repeats, `note` a remark of few words."""
+    """Values of one grouping.
+
+    `spread` is the standard deviation of `y` over the repeats; `note` is a remark to stand beside the name.
+    """
 
     name: str
     x: Values
@@ -67,6 +79,14 @@ def panels(cells: Sequence[Cell]) -> list[Panel]:
     return [loads(cells), imbalance_over_time(cells), latency_over_time(cells), latency_distribution(cells)]
 
 
+def heading(cells: Sequence[Cell]) -> str:
+    """Line above the panels; it says so if some combinations of a sweep are not shown."""
+    text = headline([result for cell in cells for result in cell.results])
+    if is_sweep(cells) and len(shown_combinations(cells)) < len(all_combinations(cells)):
+        text += f" · {len(shown_combinations(cells))} of {len(all_combinations(cells))} combinations shown"
+    return text
+
+
 def is_sweep(cells: Sequence[Cell]) -> bool:
     """Whether any swept parameter has more than one value."""
     return any(cell.swept != cells[0].swept for cell in cells)
@@ -76,43 +96,49 @@ def loads(cells: Sequence[Cell]) -> Panel:
     """Load per worker relative to the mean, the most loaded worker first."""
     series = []
     for cell in cells:
-        y = _mean_over_repeats([_relative(result.loads) for result in cell.results])
+        relative = _mean_over_repeats([_relative(result.loads) for result in cell.results])
         note = f"makespan {number(cell.mean('makespan'))} · replication {number(cell.mean('replication'))}"
-        series.append(Series(cell.grouping, np.arange(1.0, len(y) + 1), y, note=note))
-    widest = max(len(s.y) for s in series)
-    return Panel(
-        "Load per worker",
-        Axis("workers, most loaded first"),
-        Axis("load / mean load"),
-        "bar" if widest <= MAX_BARS else "step",
-        tuple(series),
-    )
+        series.append(Series(cell.grouping, np.arange(1.0, len(relative) + 1), relative, note=note))
+    kind: Literal["bar", "step"] = "bar" if max(len(s.y) for s in series) <= MAX_BARS else "step"
+    # Under a taller tower an even load would be too low to be seen at all.
+    log = max(float(s.y.max()) for s in series) > _TALLEST_LOAD
+    y = Axis("load / mean load (log scale)" if log else "load / mean load", log=log)
+    return Panel("Load per worker", Axis("workers, most loaded first"), y, kind, tuple(series))
 
 
 def imbalance_over_time(cells: Sequence[Cell]) -> Panel:
     """Imbalance I(t) / t at the end of each window; what is below one tuple in the whole stream is shown as one."""
     floor = 1.0 / max(1, max(result.tuples for cell in cells for result in cell.results))
     series = _over_time(cells, "imbalance", floor)
-    return Panel("Imbalance over time", Axis("tuples", unit=""), Axis("imbalance I(t) / t", log=True), "line", series)
+    return Panel(
+        "Imbalance over time",
+        Axis("tuples", unit="", from_zero=True),
+        Axis("imbalance I(t) / t", log=True),
+        "line",
+        series,
+    )
 
 
 def latency_over_time(cells: Sequence[Cell]) -> Panel:
     """Mean latency of the tuples of each window."""
     series = _over_time(cells, "latency_mean", _LOWEST_LATENCY_S)
     y = Axis("mean latency in the window", log=True, unit="s")
-    return Panel("Latency over time", Axis("tuples", unit=""), y, "line", series)
+    return Panel("Latency over time", Axis("tuples", unit="", from_zero=True), y, "line", series)
 
 
 def latency_distribution(cells: Sequence[Cell]) -> Panel:
-    """Share of tuples whose latency is x or longer, over all repeats; groupings without latencies are left out."""
+    """Share of tuples whose latency is x or longer, over all repeats; groupings without latencies are left out.
+
+    The curve starts where the first thousandth of the tuples is done: before that it is flat.
+    """
     edges = metrics.latency_edges()
     series = []
     for cell in cells:
         histogram = np.sum([result.latency_histogram for result in cell.results], axis=0)
         used = np.flatnonzero(histogram)
         if len(used):
-            bins = slice(used[0], used[-1] + 1)
             above = np.cumsum(histogram[::-1])[::-1] / histogram.sum()
+            bins = slice(np.flatnonzero(above >= _FIRST_SHARE)[-1], used[-1] + 1)
             series.append(Series(cell.grouping, edges[bins], above[bins]))
     x = Axis("latency", log=True, unit="s")
     return Panel("Latency distribution", x, Axis("share of tuples above", log=True), "line", tuple(series))
@@ -124,19 +150,16 @@ def sweep_panels(cells: Sequence[Cell]) -> list[Panel]:
     With more than six combinations, six are taken at equal steps, among them the first and the last.
     """
     along = _along(cells)
-    combinations = shown_combinations(cells)
     made = []
-    for others in combinations:
+    for others in shown_combinations(cells):
         chosen = [cell for cell in cells if _others(cell, along) == others]
-        where = ", ".join(f"{name} = {value_text(value)}" for name, value in others.items())
-        for metric, title, unit in (
-            ("makespan", "Makespan", None),
-            ("replication", "Replication", None),
-            ("latency_p99", "Latency p99", "s"),
-        ):
-            series = _along_series(chosen, along, metric)
-            y = Axis(title.lower(), log=unit == "s" or _is_wide(np.concatenate([s.y for s in series])), unit=unit)
-            made.append(Panel(f"{title}, {where}" if where else title, _along_axis(chosen, along), y, "line", series))
+        where = "".join(f", {name} = {value_text(value)}" for name, value in others.items())
+        for metric, title, unit in _SWEPT_METRICS:
+            # Over all cells, so that one metric has one kind of scale in all its panels.
+            log = unit == "s" or _is_wide(np.array([cell.mean(metric) for cell in cells]))
+            y = Axis(title.lower(), log=log, unit=unit)
+            x = _along_axis(cells, along)
+            made.append(Panel(title + where, x, y, "line", _along_series(chosen, along, metric)))
     return made
 
 
@@ -175,7 +198,9 @@ def _over_time(cells: Sequence[Cell], metric: str, floor: float) -> tuple[Series
         y = _mean_over_repeats([getattr(result.windows, metric) for result in cell.results])
         x = cell.results[0].windows.tuples[: len(y)].astype(np.float64)
         # NaN passes through the maximum: a window without tuples is a gap in the line.
-        series.append(Series(cell.grouping, _thinned(x, lambda part: part[-1]), _thinned(np.maximum(y, floor), np.mean)))
+        series.append(
+            Series(cell.grouping, _thinned(x, lambda part: part[-1]), _thinned(np.maximum(y, floor), np.mean))
+        )
     return tuple(series)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from anabranch.errors import ConfigError
 from anabranch.report import static
-from anabranch.report.headline import headline
 from anabranch.report.page import page
-from anabranch.report.panels import all_combinations, is_sweep, loads, panels, shown_combinations
+from anabranch.report.panels import heading, loads, panels
 from anabranch.simulate.result import Result
 from anabranch.simulate.sweep import Cell
 
@@ -34,32 +33,29 @@ def plot(cells: Sequence[Cell], path: str | Path) -> None:
         target.write_text(text, encoding="utf-8")
         return
     _make_folder(target)
-    static.draw(panels(cells), _title(cells), target)
+    static.draw(panels(cells), heading(cells), target)
 
 
 def plot_loads(results: Sequence[Result], path: str | Path, title: str) -> None:
-    """Draw the load per worker alone: one axis a grouping, side by side on one scale, as ``.png``, ``.svg`` or ``.pdf``."""
+    """Draw the load per worker alone, as ``.png``, ``.svg`` or ``.pdf``: one axis a grouping, all on one scale."""
     target = _checked(results, path, static.ENDINGS)
     _make_folder(target)
     static.draw_loads(loads([Cell({}, (result,)) for result in results]), title, target)
 
 
-def _checked(drawn: Sequence[object], path: str | Path, endings: Sequence[str]) -> Path:
+def check_path(path: str | Path, endings: Sequence[str] = ENDINGS) -> Path:
+    """See that the ending is one that can be drawn: to be called before a long run, not after it."""
     target = Path(path)
     if target.suffix.lower() not in endings:
         raise ConfigError(f"a picture's file must end in {', '.join(endings)}, got {str(path)!r}; change the ending")
+    return target
+
+
+def _checked(drawn: Sequence[object], path: str | Path, endings: Sequence[str]) -> Path:
     if not drawn:
         raise ConfigError("a picture needs at least one result, got none; run a simulation first")
-    return target
+    return check_path(path, endings)
 
 
 def _make_folder(target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _title(cells: Sequence[Cell]) -> str:
-    title = headline([result for cell in cells for result in cell.results])
-    if is_sweep(cells):
-        shown, every = len(shown_combinations(cells)), len(all_combinations(cells))
-        title += f" · {shown} of {every} combinations shown" if shown < every else ""
-    return title

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anabranch.errors import MissingExtraError
 from anabranch.report.palette import Style, styles
-from anabranch.report.panels import Axis, Panel, Series
+from anabranch.report.panels import LOWEST_LOAD, Axis, Panel, Series, Values
+from anabranch.report.units import axis_number, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +30,16 @@ _WIDTH = 13.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.3, 0.3, 0.65
 _PANEL_HEIGHT, _LOADS_HEIGHT = 2.7, 2.0
 _ROW_GAP = 1.05
-_TITLE_HEIGHT = 0.45
-_LEGEND_ROW = 0.26
+_TITLE_HEIGHT = 0.32
+_TITLE_LINE, _TITLE_LETTER = 0.24, 0.118
+_LEGEND_ROW = 0.22
+_HEAD_GAP = 0.72
+_PANEL_GAP, _LOADS_GAP = 0.95, 0.3
+_NOTE_WIDTH = 2.3
 _COLUMNS = 3
 _LOAD_COLUMNS = 6
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -73,16 +79,18 @@ def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
         legend = _LEGEND_ROW * math.ceil(len(style) / _legend_columns(style))
         rows = [(_LOADS_HEIGHT, count) for panel in bars for count in _load_rows(len(panel.series))]
         rows += [(_PANEL_HEIGHT, _COLUMNS) for _ in range(math.ceil(len(lines) / _COLUMNS))]
-        head = _TOP + _TITLE_HEIGHT + legend + 0.65
+        title = _wrapped(title, _WIDTH)
+        above_legend = _TOP + _TITLE_HEIGHT + _TITLE_LINE * title.count("\n")
+        head = above_legend + legend + _HEAD_GAP
         height = head + sum(high for high, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
         figure = Figure(figsize=(_WIDTH, height))
         slots = _slots(figure, rows, head)
-        figure.text(_LEFT / _WIDTH, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top")
+        _title(figure, title)
         for panel in bars:
             _loads(panel, [next(slots) for _ in panel.series], style)
         for panel in lines:
             _lines(next(slots), panel, style)
-        _legend(figure, style, 1 - (_TOP + _TITLE_HEIGHT) / height, with_lines=bool(lines))
+        _legend(figure, style, 1 - above_legend / height, with_lines=bool(lines))
         _save(figure, path)
 
 
@@ -92,12 +100,13 @@ def draw_loads(panel: Panel, title: str, path: Path) -> None:
         from matplotlib.figure import Figure
 
         style = styles([series.name for series in panel.series])
-        rows = [(2.6, count) for count in _load_rows(len(panel.series))]
-        width = _LEFT + _RIGHT + max(7.0, 3.1 * max(count for _, count in rows))
-        head = _TOP + _TITLE_HEIGHT + 0.65
+        rows = [(2.4, count) for count in _load_rows(len(panel.series))]
+        width = _LEFT + _RIGHT + max(6.0, 2.8 * max(count for _, count in rows))
+        title = _wrapped(title, width)
+        head = _TOP + _TITLE_LINE * title.count("\n") + _HEAD_GAP + 0.2
         height = head + sum(high for high, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
         figure = Figure(figsize=(width, height))
-        figure.text(_LEFT / width, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top")
+        _title(figure, title)
         slots = _slots(figure, rows, head)
         _loads(panel, [next(slots) for _ in panel.series], style)
         _save(figure, path)
@@ -123,6 +132,16 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, facecolor="white", metadata=_METADATA[path.suffix.lower()])
 
 
+def _wrapped(title: str, width: float) -> str:
+    return textwrap.fill(title, int((width - _LEFT - _RIGHT) / _TITLE_LETTER))
+
+
+def _title(figure: Figure, title: str) -> None:
+    width, height = figure.get_size_inches()
+    # A dollar sign in a file's name is not mathematics.
+    figure.text(_LEFT / width, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top", parse_math=False)
+
+
 def _load_rows(n: int) -> list[int]:
     """Axes in each row, as even as can be."""
     n_rows = math.ceil(n / _LOAD_COLUMNS)
@@ -134,7 +153,7 @@ def _slots(figure: Figure, rows: Sequence[tuple[float, int]], head: float) -> It
     width, height = figure.get_size_inches()
     top = height - head
     for row_height, n in rows:
-        gap = 0.7 if n == _COLUMNS and row_height == _PANEL_HEIGHT else 0.3
+        gap = _PANEL_GAP if row_height == _PANEL_HEIGHT else _LOADS_GAP
         each = (width - _LEFT - _RIGHT - gap * (n - 1)) / n
         for at in range(n):
             left = _LEFT + at * (each + gap)
@@ -147,16 +166,31 @@ def _loads(panel: Panel, axes: Sequence[Axes], style: dict[str, Style]) -> None:
     first_of_row = {min(a.get_position().x0 for a in axes)}
     for at, (series, drawn) in enumerate(zip(panel.series, axes, strict=True)):
         _load_bars(drawn, panel, series, style[series.name].colour)
-        drawn.set_ylim(0, 1.15 * highest)
+        if panel.y.log:
+            drawn.set_yscale("log")
+            drawn.set_ylim(LOWEST_LOAD, 3 * highest)
+            _ticks(drawn.yaxis, panel.y)
+            drawn.tick_params(axis="y", which="minor", left=False)
+        else:
+            drawn.set_ylim(0, 1.15 * highest)
         drawn.grid(axis="y", color=_GRID, linewidth=0.8)
         drawn.set_xlabel(panel.x.label)
         if drawn.get_position().x0 in first_of_row:
             drawn.set_ylabel(panel.y.label)
         else:
             drawn.tick_params(axis="y", labelleft=False, length=0)
+            drawn.spines["left"].set_visible(False)
         if at == 0:
-            note = {"xy": (1.0, 1.0), "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-            drawn.annotate("mean", xytext=(0, 2), ha="right", fontsize=7.5, color=_SOFT, **note)
+            drawn.annotate(
+                "mean",
+                (1.0, 1.0),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha="right",
+                fontsize=7.5,
+                color=_SOFT,
+            )
 
 
 def _load_bars(drawn: Axes, panel: Panel, series: Series, colour: str) -> None:
@@ -170,12 +204,19 @@ def _load_bars(drawn: Axes, panel: Panel, series: Series, colour: str) -> None:
     drawn.set_xlim(1 - side, n + side)
     drawn.set_xticks(sorted({1, n}))
     drawn.axhline(1.0, color=_INK, linewidth=0.9, linestyle=(0, (4, 3)))
-    drawn.set_title(series.name, color=colour, pad=20, fontsize=11)
+    drawn.set_title(series.name, color=colour, pad=20, fontsize=11, parse_math=False)
+    narrow = drawn.get_window_extent().width < _NOTE_WIDTH * drawn.figure.dpi
     drawn.annotate(
-        series.note, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points", fontsize=8, color=_SOFT
+        series.note,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        fontsize=7 if narrow else 8.5,
+        color=_SOFT,
     )
     drawn.annotate(
-        f"{series.y[0]:.2f}×" if series.y[0] < 100 else f"{series.y[0]:.0f}×",
+        times(series.y[0]),
         (series.x[0] - (0.4 if panel.kind == "bar" else 0.0), series.y[0]),
         xytext=(0, 3),
         textcoords="offset points",
@@ -192,7 +233,7 @@ def _lines(drawn: Axes, panel: Panel, style: dict[str, Style]) -> None:
         drawn.errorbar(
             series.x,
             series.y,
-            yerr=series.spread,
+            yerr=_arms(panel, series),
             color=look.colour,
             linestyle=(0, look.dash) if look.dash else "-",
             linewidth=1.7,
@@ -200,7 +241,7 @@ def _lines(drawn: Axes, panel: Panel, style: dict[str, Style]) -> None:
             marker="o" if few else None,
             markersize=3.5,
         )
-    drawn.set_title(panel.title)
+    drawn.set_title(panel.title, parse_math=False)
     drawn.grid(color=_GRID, linewidth=0.8)
     drawn.set_xlabel(panel.x.label)
     drawn.set_ylabel(panel.y.label)
@@ -209,15 +250,34 @@ def _lines(drawn: Axes, panel: Panel, style: dict[str, Style]) -> None:
         drawn.set_xticks([])
         drawn.set_yticks([])
         return
-    _scale(drawn.xaxis, panel.x)
-    _scale(drawn.yaxis, panel.y)
+    drawn.set_xscale("log" if panel.x.log else "linear")
+    drawn.set_yscale("log" if panel.y.log else "linear")
+    if panel.x.from_zero:
+        drawn.set_xlim(left=0)
+    _ticks(drawn.xaxis, panel.x)
+    _ticks(drawn.yaxis, panel.y)
 
 
-def _scale(axis: DrawnAxis, spec: Axis) -> None:
-    from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+def _arms(panel: Panel, series: Series) -> Values | None:
+    """Error bars below and above; on a log axis the lower ones are cut, or they would stretch it without end."""
+    if series.spread is None or not panel.y.log:
+        return series.spread
+    lowest = 0.7 * min(float(np.nanmin(s.y)) for s in panel.series if np.isfinite(s.y).any())
+    lower = np.minimum(series.spread, np.maximum(0.0, series.y - lowest))
+    return np.array([lower, series.spread])
 
-    if spec.log:
-        axis._set_axes_scale("log")  # type: ignore[attr-defined]
+
+def _ticks(axis: DrawnAxis, spec: Axis) -> None:
+    from matplotlib.ticker import (
+        EngFormatter,
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+        NullLocator,
+    )
+
     if spec.ticks:
         places, labels = zip(*spec.ticks, strict=True)
         axis.set_major_locator(FixedLocator(list(places)))
@@ -227,17 +287,19 @@ def _scale(axis: DrawnAxis, spec: Axis) -> None:
     if spec.log:
         low, high = axis.get_view_interval()
         narrow = high < 300 * low
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=12))
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=7))
         axis.set_minor_formatter(NullFormatter())
-        if spec.unit is None and narrow:
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        if spec.unit is None and (narrow or low > 1e-3):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: axis_number(value)))
+    else:
+        axis.set_major_locator(MaxNLocator(5))
     if spec.unit is not None:
         axis.set_major_formatter(EngFormatter(unit=spec.unit))
 
 
 def _legend_columns(style: dict[str, Style]) -> int:
     longest = max(len(name) for name in style)
-    return max(1, min(len(style), int((_WIDTH - _LEFT - _RIGHT) / (0.75 + 0.075 * longest))))
+    return max(1, min(len(style), int((_WIDTH - _LEFT - _RIGHT) / (0.75 + 0.06 * longest))))
 
 
 def _legend(figure: Figure, style: dict[str, Style], top: float, *, with_lines: bool) -> None:
@@ -249,11 +311,15 @@ def _legend(figure: Figure, style: dict[str, Style], top: float, *, with_lines: 
         Line2D([], [], color=look.colour, linestyle=(0, look.dash) if look.dash else "-", linewidth=2.4, label=name)
         for name, look in style.items()
     ]
+    columns = _legend_columns(style)
+    # A legend fills column by column; read row by row, the groupings keep their order.
+    by_row = [handles[at] for column in range(columns) for at in range(column, len(handles), columns)]
     figure.legend(
-        handles=handles,
+        handles=by_row,
         loc="upper left",
         bbox_to_anchor=((_LEFT - 0.1) / _WIDTH, top),
-        ncols=_legend_columns(style),
+        ncols=columns,
+        borderpad=0,
         frameon=False,
         fontsize=9,
         handlelength=2.6,

@@ -35,29 +35,28 @@ class _Metric:
     header: str
     name: str
     text: Callable[[float], str]
+    short: str
     spread: bool = False
     best: bool = False
 
 
-def _millions(per_second: float) -> str:
-    return units.number(per_second / 1e6)
-
-
 _METRICS = (
-    _Metric("makespan", "makespan", units.number, spread=True, best=True),
-    _Metric("imbalance", "imbalance", units.fraction, spread=True),
-    _Metric("replication", "replication", units.number, spread=True, best=True),
-    _Metric("latency mean", "latency_mean", units.duration),
-    _Metric("latency p99", "latency_p99", units.duration),
-    _Metric("saturation tuples/s", "saturation_rate", units.rate),
-    _Metric("router M tuples/s", "tuples_per_second", _millions),
-    _Metric("router bytes", "router_bytes", units.size),
+    _Metric("makespan", "makespan", units.number, "\nmakespan", spread=True, best=True),
+    _Metric("imbalance", "imbalance", units.fraction, "\nimbalance", spread=True),
+    _Metric("replication", "replication", units.number, "\nreplication", spread=True, best=True),
+    _Metric("latency mean", "latency_mean", units.duration, "latency\nmean"),
+    _Metric("latency p99", "latency_p99", units.duration, "latency\np99"),
+    _Metric("saturation tuples/s", "saturation_rate", units.rate, "saturation\ntuples/s"),
+    _Metric("router M tuples/s", "tuples_per_second", units.millions, "router\nM/s"),
+    _Metric("router bytes", "router_bytes", units.size, "router\nbytes"),
 )
+# A name longer than the longest bare one breaks before its parameters.
+_LONGEST_NAME = 18
 
 
 def headers(cells: Sequence[Cell]) -> list[str]:
     """Column headers: the grouping, the swept parameters, the metrics."""
-    return ["grouping", *_swept_names(cells), *(metric.header for metric in _METRICS)]
+    return ["grouping", *cells[0].swept, *(metric.header for metric in _METRICS)]
 
 
 def rows(cells: Sequence[Cell]) -> list[Row]:
@@ -66,7 +65,7 @@ def rows(cells: Sequence[Cell]) -> list[Row]:
     for point in _points(cells):
         together = [cell for cell in cells if cell.swept == point]
         best = {metric.name: _best(together, metric) for metric in _METRICS if metric.best}
-        made += [Row(_entries(cell, cells, best), opens=cell is together[0]) for cell in together]
+        made += [Row(_entries(cell, best), opens=cell is together[0]) for cell in together]
     return made
 
 
@@ -75,22 +74,22 @@ def table(cells: Sequence[Cell]) -> rich.table.Table:
 
     With repeats, makespan, imbalance and replication are mean ± standard deviation.
     """
-    made = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    wraps = {"grouping"} | ({m.header for m in _METRICS if m.spread} if _repeated(cells) else set())
-    for header in headers(cells):
-        left = header == "grouping"
-        made.add_column(
-            header.replace(" ", "\n", 1) if header not in _swept_names(cells) else header,
-            justify="left" if left else "right",
-            vertical="bottom" if left else "top",
-            no_wrap=header not in wraps,
-            overflow="fold",
-        )
+    # What is not needed to tell columns apart is left to the columns: all of them must fit into 100 characters.
+    gap = 0 if _repeated(cells) or cells[0].swept else 1
+    made = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), show_edge=False)
+    made.add_column("\ngrouping", no_wrap=True)
+    for name in cells[0].swept:
+        made.add_column(f"\n{name}", justify="right", no_wrap=True)
+    for metric in _METRICS:
+        wraps = metric.spread and _repeated(cells)
+        made.add_column(metric.short, justify="right", no_wrap=not wraps, min_width=max(map(len, metric.short.split())))
     body = rows(cells)
+    sections = len(body) > len(_points(cells))
     for at, row in enumerate(body):
-        last_of_point = at + 1 < len(body) and body[at + 1].opens and len(body) > len(_points(cells))
-        texts = [Text(entry.text, style="bold green" if entry.best else "") for entry in row.entries]
-        made.add_row(*texts, end_section=last_of_point)
+        closes = sections and at + 1 < len(body) and body[at + 1].opens
+        first = Text(_broken(row.entries[0].text))
+        rest = [Text(entry.text, style="bold green" if entry.best else "") for entry in row.entries[1:]]
+        made.add_row(first, *rest, end_section=closes)
     return made
 
 
@@ -103,12 +102,12 @@ def markdown(cells: Sequence[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _broken(grouping: str) -> str:
+    return grouping if len(grouping) <= _LONGEST_NAME else grouping.replace("(", "\n(", 1)
+
+
 def _markdown_line(texts: Sequence[str]) -> str:
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
-
-
-def _swept_names(cells: Sequence[Cell]) -> list[str]:
-    return list(cells[0].swept)
 
 
 def _points(cells: Sequence[Cell]) -> list[dict[str, object]]:
@@ -130,13 +129,13 @@ def _best(together: Sequence[Cell], metric: _Metric) -> str | None:
     return metric.text(min(values)) if len(values) > 1 else None
 
 
-def _entries(cell: Cell, cells: Sequence[Cell], best: dict[str, str | None]) -> tuple[Entry, ...]:
-    swept = [Entry(value_text(cell.swept[name])) for name in _swept_names(cells)]
+def _entries(cell: Cell, best: dict[str, str | None]) -> tuple[Entry, ...]:
+    swept = [Entry(value_text(cell.swept[name])) for name in cell.swept]
     return (Entry(cell.grouping), *swept, *(_entry(cell, metric, best.get(metric.name)) for metric in _METRICS))
 
 
 def _entry(cell: Cell, metric: _Metric, best: str | None) -> Entry:
     text = metric.text(cell.mean(metric.name))
     with_spread = metric.spread and len(cell.results) > 1 and text != units.MISSING
-    shown = f"{text} ± {units.spread(cell.spread(metric.name), beside=text)}" if with_spread else text
+    shown = f"{text} ±{units.spread(cell.spread(metric.name), beside=text)}" if with_spread else text
     return Entry(shown, best=text == best)

@@ -36,16 +36,31 @@ def fraction(value: float) -> str:
     return f"{digits}e{int(exponent)}"
 
 
+def millions(value: float) -> str:
+    """Value in millions, with three digits.
+
+    Examples
+    --------
+    >>> millions(8_766_000), millions(22_261_000)
+    ('8.77', '22.3')
+    """
+    return _unfinite(value) or f"{value / 1e6:.{_decimals(value / 1e6, 3)}f}"
+
+
 def spread(value: float, beside: str) -> str:
     """Deviation in the notation of the mean it stands beside.
 
     Examples
     --------
-    >>> spread(0.5678, "77.91"), spread(2e-8, "3.1e-7")
-    ('0.57', '2.0e-8')
+    >>> spread(0.5678, "77.91"), spread(2.4e-8, "3.1e-7")
+    ('0.57', '2e-8')
     """
-    plain = "." in beside and "e" not in beside and math.isfinite(value)
-    return f"{value:.{len(beside.partition('.')[2])}f}" if plain else fraction(value)
+    if text := _unfinite(value):
+        return text
+    if "e" not in beside:
+        return f"{value:.{len(beside.partition('.')[2])}f}"
+    digit, exponent = f"{value:.0e}".split("e")
+    return f"{digit}e{int(exponent)}" if value else "0"
 
 
 def duration(seconds: float) -> str:
@@ -93,8 +108,38 @@ def count(n: float) -> str:
     """
     if abs(n) < 10_000:
         return f"{n:g}"
-    digits, _, prefix = rate(n).partition(" ")
-    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} {prefix}"
+    return _trimmed(rate(n))
+
+
+def times(value: float) -> str:
+    """Multiple of something, as a mark in a picture.
+
+    Examples
+    --------
+    >>> times(5.893), times(337.2)
+    ('5.89×', '337×')
+    """
+    return f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def axis_number(value: float, unit: str | None = None) -> str:
+    """Tick on a log axis, where all values are 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> axis_number(20.0), axis_number(2e-5), axis_number(2e-5, "s"), axis_number(5e5, "")
+    ('20', '2e-5', '20 µs', '500 k')
+    """
+    if unit == "s":
+        return _trimmed(duration(value))
+    if unit is not None:
+        return _trimmed(rate(value))
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def _trimmed(text: str) -> str:
+    digits, space, unit = text.partition(" ")
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + space + unit
 
 
 def _unfinite(value: float) -> str:

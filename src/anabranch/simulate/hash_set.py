@@ -95,7 +95,7 @@ class KeyCounts:
 @njit(cache=True, inline="always")
 def _place_of(key: np.uint64, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
     mask = len(keys) - 1
-    at = np.int64((key * _GOLDEN) >> np.uint64(32)) & mask
+    at = int(key * _GOLDEN >> np.uint64(32)) & mask
     while counts[at] > 0 and keys[at] != key:
         at = (at + 1) & mask
     return at

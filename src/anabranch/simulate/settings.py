@@ -128,7 +128,9 @@ class Settings:
         total = self.n_workers
         for change in self.ordered_changes:
             if change.remove is not None and change.remove not in alive:
-                raise ConfigError(f"worker {change.remove} is not there at tuple {change.at}; there are {sorted(alive)}")
+                raise ConfigError(
+                    f"worker {change.remove} is not there at tuple {change.at}; there are {sorted(alive)}"
+                )
             if change.remove is not None and len(alive) == 1:
                 raise ConfigError(f"worker {change.remove} is the last one at tuple {change.at}; add another first")
             alive.discard(-1 if change.remove is None else change.remove)

@@ -20,7 +20,7 @@ from anabranch.streams import Stream
 class Cell:
     """One grouping with one combination of parameters: the results of all its repeats.
 
-    `swept` names the parameters that vary over the sweep, with this cell's values, such as ``{"workers": 16, "z": 1.2}``.
+    `swept` holds this cell's values of the parameters that vary over the sweep: ``{"workers": 16, "z": 1.2}``.
     """
 
     swept: dict[str, Any]

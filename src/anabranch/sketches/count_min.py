@@ -66,15 +66,17 @@ class CountMin:
     def update(self, keys: NDArray[np.uint64], counts: NDArray[np.int64] | None = None) -> None:
         """Count each key once, or `counts[i]` times."""
         weights = np.ones(len(keys), dtype=np.int64) if counts is None else counts.astype(np.int64)
+        if len(weights) != len(keys):
+            raise ConfigError(f"keys and counts must be equally long, got {len(keys)} and {len(weights)}")
         if len(weights) and weights.min() < 1:
             raise ConfigError(f"counts must be at least 1, got {weights.min()}")
-        _update(self.grid, keys, weights, np.uint64(self.seed))
+        _update(self.grid, keys, weights, np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF))
         self.total += int(weights.sum())
 
     def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Upper bound of each key's count."""
         out = np.empty(len(keys), dtype=np.int64)
-        _estimate(self.grid, keys, np.uint64(self.seed), out)
+        _estimate(self.grid, keys, np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF), out)
         return out
 
     def merge(self, other: CountMin) -> None:
@@ -95,13 +97,11 @@ class CountMin:
 @njit(cache=True, inline="always")
 def _column(key: np.uint64, row: int, seed: np.uint64, width: int) -> int:
     mixed = hash_long(key, seed + np.uint64(row))
-    return np.int64(((mixed >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32))
+    return int(np.int64(((mixed >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32)))
 
 
 @njit(cache=True)
-def _update(
-    grid: NDArray[np.int64], keys: NDArray[np.uint64], weights: NDArray[np.int64], seed: np.uint64
-) -> None:
+def _update(grid: NDArray[np.int64], keys: NDArray[np.uint64], weights: NDArray[np.int64], seed: np.uint64) -> None:
     for i in range(len(keys)):
         for row in range(grid.shape[0]):
             grid[row, _column(keys[i], row, seed, grid.shape[1])] += weights[i]

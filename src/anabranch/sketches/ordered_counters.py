@@ -23,7 +23,7 @@ class OrderedCounters(NamedTuple):
     position of block b; `free` is a stack of unused blocks with its height in the last cell.
     """
 
-    count: NDArray[np.int64]
+    count: NDArray[np.int64]  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
     order: NDArray[np.int32]
     items: NDArray[np.int32]
     blocks: NDArray[np.int32]
@@ -31,13 +31,13 @@ class OrderedCounters(NamedTuple):
 
 
 def zeros(n: int, rotation: int = 0) -> OrderedCounters:
-    """`n` counters at zero; ties are taken in the order rotation, rotation + 1, …"""
+    """`n` counters at zero; ties are taken in the order rotation, rotation + 1 and so on."""
     counters = OrderedCounters(
         count=np.zeros(n, dtype=np.int64),
-        order=np.empty(n, dtype=np.int32),
-        items=np.empty((n, 2), dtype=np.int32),
-        blocks=np.empty((n, 2), dtype=np.int32),
-        free=np.empty(n + 1, dtype=np.int32),
+        order=np.zeros(n, dtype=np.int32),
+        items=np.zeros((n, 2), dtype=np.int32),
+        blocks=np.zeros((n, 2), dtype=np.int32),
+        free=np.zeros(n + 1, dtype=np.int32),
     )
     assign(counters, counters.count, rotation)
     return counters

@@ -22,7 +22,7 @@ class Summary(NamedTuple):
     `table` holds slot + 1, and `where[s]` is the place of slot s in it.
     """
 
-    count: NDArray[np.int64]
+    count: NDArray[np.int64]  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
     order: NDArray[np.int32]
     items: NDArray[np.int32]
     blocks: NDArray[np.int32]
@@ -92,8 +92,7 @@ class SpaceSaving:
             _update(*self.summary, keys)
             self.total += len(keys)
             return
-        if len(counts) and counts.min() < 1:
-            raise ConfigError(f"counts must be at least 1, got {counts.min()}")
+        _check_counts(keys, counts)
         _update_weighted(*self.summary, keys, counts.astype(np.int64))
         self.total += int(counts.sum())
 
@@ -112,19 +111,25 @@ class SpaceSaving:
         return self.summary.keys[slots], count[slots], self.summary.error[slots]
 
     def merge(self, other: SpaceSaving) -> None:
-        """Add another sketch's stream to this one."""
+        """Add another sketch's stream to this one; the other must have at least as many counters.
+
+        A smaller one cannot bound the keys it has dropped for the counters that would stay free here.
+        """
+        if other.capacity < self.capacity:
+            raise ConfigError(
+                f"a sketch of {self.capacity} counters cannot take in one of {other.capacity}; swap the two"
+            )
         keys, counts, errors = _pooled(self, other)
         total = self.total + other.total
         kept = np.lexsort((keys, -counts))[: self.capacity]
         self.load(keys[kept], counts[kept], errors[kept], total)
 
-    def load(
-        self, keys: NDArray[np.uint64], counts: NDArray[np.int64], errors: NDArray[np.int64], total: int
-    ) -> None:
+    def load(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], errors: NDArray[np.int64], total: int) -> None:
         """Become a sketch of these counters (at most `capacity`)."""
         n = len(keys)
         if n > self.capacity:
             raise ConfigError(f"at most {self.capacity} counters fit, got {n}; raise capacity")
+        _check_counts(keys, counts)
         count = np.zeros(self.capacity, dtype=np.int64)
         count[:n] = counts
         self.summary.keys[:n] = keys
@@ -140,9 +145,14 @@ class SpaceSaving:
         return {**self.summary._asdict(), "total": np.array([self.total], dtype=np.int64)}
 
 
-def _pooled(
-    a: SpaceSaving, b: SpaceSaving
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+def _check_counts(keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
+    if len(counts) != len(keys):
+        raise ConfigError(f"keys and counts must be equally long, got {len(keys)} and {len(counts)}")
+    if len(counts) and counts.min() < 1:
+        raise ConfigError(f"counts must be at least 1, got {counts.min()}")
+
+
+def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Counters of both; a key that one of them lacks gets that one's smallest count, as count and as error."""
     keys_a, counts_a, errors_a = a.top()
     keys_b, counts_b, errors_b = b.top()
@@ -163,7 +173,7 @@ def _pooled(
 
 @njit(cache=True, inline="always")
 def _bucket(key: np.uint64, mask: int) -> int:
-    return np.int64((key * _GOLDEN) >> np.uint64(40)) & mask
+    return int(np.int64((key * _GOLDEN) >> np.uint64(40)) & mask)
 
 
 @njit(cache=True, inline="always")
@@ -215,7 +225,7 @@ def add(
         if count[slot] > 0:
             _delete(keys, table, where, previous)
     ordered_counters.increment(count, order, items, blocks, free, slot, amount)
-    return slot
+    return int(slot)
 
 
 @njit(cache=True)

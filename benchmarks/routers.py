@@ -1,0 +1,97 @@
+"""Router throughput on one core, beside a plain copy of the hash array.
+
+    .venv/bin/python benchmarks/routers.py [--write]
+
+Zipf z=1.2, 10⁶ keys, W = 16, 128, 1024, arrays of 65 536 hashes, best of five runs after warm-up; ratios are to the
+copy measured in the same run. --write stores the table as benchmarks/results/routers.md. Exits 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch import groupings
+from anabranch.hashing import hash_keys
+from anabranch.streams import Zipf
+
+WORKERS = (16, 128, 1024)
+BLOCK = 65_536
+TARGETS = {"key": 300, "shuffle": 300, "partial-key": 60, "w-choices": 10, "d-choices": 6}
+FLAT = ("partial-key", "w-choices")
+
+
+def best_rate(keys: NDArray[np.uint64], make: Callable[[], Callable[[NDArray[np.uint64]], object]]) -> float:
+    """Best of five runs over all blocks, in M tuples/s; `make` gives a fresh router each time."""
+    best = 0.0
+    for _ in range(5):
+        route = make()
+        began = time.perf_counter()
+        for start in range(0, len(keys), BLOCK):
+            route(keys[start : start + BLOCK])
+        best = max(best, len(keys) / (time.perf_counter() - began) / 1e6)
+    return best
+
+
+def measure(n_tuples: int) -> tuple[float, dict[str, list[float]], dict[str, int]]:
+    stream = Zipf(n_tuples=n_tuples, n_keys=1_000_000, z=1.2)
+    keys = np.concatenate([hash_keys(batch.column("key")) for batch in stream.batches(seed=1)])
+    target = np.empty(BLOCK, dtype=np.uint64)
+    copy = best_rate(keys, lambda: lambda block: np.copyto(target[: len(block)], block))
+    rates: dict[str, list[float]] = {}
+    state: dict[str, int] = {}
+    distinct, counts = np.unique(keys, return_counts=True)
+    for name in groupings.names():
+        grouping = groupings.named(name)().with_counts(distinct, counts)
+        for n_workers in WORKERS:
+            router = grouping.build(n_workers)
+            router.route(keys[:BLOCK])
+            state[name] = max(state.get(name, 0), router.nbytes if n_workers == 128 else 0)
+            rates.setdefault(name, []).append(best_rate(keys, lambda g=grouping, n=n_workers: g.build(n).route))
+    return copy, rates, state
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tuples", type=int, default=5_000_000)
+    parser.add_argument("--write", action="store_true", help="store the table under benchmarks/results")
+    args = parser.parse_args()
+    copy, rates, state = measure(args.tuples)
+    lines = [
+        "# Router throughput",
+        "",
+        "`.venv/bin/python benchmarks/routers.py --write`",
+        "",
+        f"M tuples/s on one core; Zipf z=1.2, 10⁶ keys, {args.tuples:,} tuples, one source, best of 5. Copying the",
+        f"hash array block by block in the same run: {copy:,.0f} M/s.",
+        "",
+        "| grouping | W=16 | W=128 | W=1024 | copy / router, W=128 | cost W=1024 / W=16 | bytes, W=128 | target |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    missed = []
+    for name, (small, middle, large) in rates.items():
+        growth = small / large
+        target = TARGETS.get(name)
+        lines.append(
+            f"| {name} | {small:,.1f} | {middle:,.1f} | {large:,.1f} | {copy / middle:,.1f} | {growth:.2f} | "
+            f"{state[name]:,} | {f'≥ {target}' if target else ''} |"
+        )
+        if (target and middle < target) or (name in FLAT and growth >= 2):
+            missed.append(name)
+    lines.append("")
+    lines.append(f"Missed targets: {', '.join(missed) or 'none'}.")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if args.write:
+        (Path(__file__).parent / "results" / "routers.md").write_text(text)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

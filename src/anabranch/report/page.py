@@ -1,0 +1,151 @@
+"""The interactive page: one HTML file that works offline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from anabranch.errors import ConfigError
+from anabranch.report import interactive
+from anabranch.report.headline import stream_text, value_text
+from anabranch.report.palette import styles
+from anabranch.report.panels import Panel, heading, is_sweep, panels
+from anabranch.report.table import headers, rows
+from anabranch.report.units import count
+from anabranch.simulate.sweep import Cell
+
+# The policy lets the page load nothing from anywhere: what it needs is in it.
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+"""
+
+_STYLE = """
+body { font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: #262626;
+  background: #fff; margin: 0 auto; padding: 24px 28px 48px; max-width: 1400px; }
+h1 { font-size: 21px; margin: 0 0 4px; }
+p.made { color: #6b6b6b; margin: 0 0 18px; }
+dl { display: flex; flex-wrap: wrap; gap: 6px 28px; margin: 0 0 18px; }
+dl div { display: flex; gap: 8px; }
+dt { color: #6b6b6b; }
+dd { margin: 0; font-variant-numeric: tabular-nums; }
+.scroll { overflow-x: auto; margin: 22px 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th { color: #6b6b6b; font-weight: 600; text-align: right; vertical-align: bottom; padding: 4px 12px;
+  border-bottom: 2px solid #d0d0d0; max-width: 7em; }
+td { text-align: right; padding: 4px 12px; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+tr.opens td { border-top: 1px solid #d0d0d0; }
+td.best { color: #00704f; font-weight: 700; }
+.swatch { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin-right: 8px; }
+.legend { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 6px; padding: 8px 0;
+  background: #fff; }
+.legend button { font: inherit; font-size: 13px; color: inherit; background: #f5f5f5; border: 1px solid #dcdcdc;
+  border-radius: 14px; padding: 3px 12px; cursor: pointer; }
+.legend button[aria-pressed="false"] { opacity: 0.4; text-decoration: line-through; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(380px, 100%), 1fr)); gap: 18px; }
+.wide { grid-column: 1 / -1; }
+.panels > div { min-width: 0; }
+"""
+
+# The first panels are drawn before the others have narrowed the grid, so each follows the size of its place.
+_SWITCH = """
+const follow = new ResizeObserver(places => {
+  for (const place of places) Plotly.Plots.resize(place.target.querySelector(".plotly-graph-div"));
+});
+for (const place of document.querySelectorAll(".panels > div")) follow.observe(place);
+for (const button of document.querySelectorAll(".legend button")) {
+  button.addEventListener("click", () => {
+    const shown = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", shown);
+    for (const plot of document.querySelectorAll(".line .plotly-graph-div")) {
+      const traces = plot.data.map((_, at) => at).filter(at => plot.data[at].name === button.dataset.name);
+      if (traces.length) Plotly.restyle(plot, { visible: shown }, traces);
+    }
+  });
+}
+"""
+
+
+def page(cells: Sequence[Cell]) -> str:
+    """HTML of the whole page: the run's parameters, the comparison table and the panels.
+
+    It holds plotly's script and refers to nothing outside itself. A click on a grouping hides its lines.
+    """
+    if not cells:
+        raise ConfigError("a page needs at least one result, got none; run a simulation first")
+    script = interactive.script()
+    shown = panels(cells)
+    title = escape(heading(cells))
+    blocks = [_table(cells), _legend(cells) + _panels(shown)]
+    if is_sweep(cells):
+        # Its table is long; the lines say first what is in it.
+        blocks.reverse()
+    return "".join(
+        (
+            _HEAD,
+            f"<title>{title}</title>\n<style>{_STYLE}</style>\n<script>{script}</script>\n</head>\n<body>\n",
+            f"<h1>{title}</h1>\n<p class='made'>{escape(_made(cells))}</p>\n",
+            _parameters(cells),
+            *blocks,
+            f"<script>{_SWITCH}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def _made(cells: Sequence[Cell]) -> str:
+    repeats = max(len(cell.results) for cell in cells)
+    averaged = f", averages of {repeats} repeats" if repeats > 1 else ""
+    return f"Stream groupings compared by anabranch {cells[0].results[0].version}{averaged}"
+
+
+def _parameters(cells: Sequence[Cell]) -> str:
+    """Every parameter of the run with all its values, and those of each grouping."""
+    results = [result for cell in cells for result in cell.results]
+    listed = {"stream": stream_text(results)}
+    for name in ("workers", "sources", "tuples", "keys", "window", "rate", "seed"):
+        listed[name] = _distinct(getattr(result, name) for result in results)
+    for cell in cells:
+        own = ", ".join(f"{name}={value_text(value)}" for name, value in cell.results[0].parameters.items())
+        if own:
+            listed.setdefault(cell.grouping, own)
+    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>\n" for k, v in listed.items())
+    return f"<dl>\n{items}</dl>\n"
+
+
+def _distinct(values: Iterable[float]) -> str:
+    return ", ".join(dict.fromkeys(count(value) for value in values))
+
+
+def _table(cells: Sequence[Cell]) -> str:
+    style = styles([cell.grouping for cell in cells])
+    head = "".join(f"<th>{escape(header)}</th>" for header in headers(cells))
+    body = []
+    for row in rows(cells):
+        colour = style[row.entries[0].text].colour
+        first = f"<td><span class='swatch' style='background:{colour}'></span>{escape(row.entries[0].text)}</td>"
+        rest = "".join(f"<td{' class=best' if e.best else ''}>{escape(e.text)}</td>" for e in row.entries[1:])
+        body.append(f"<tr{' class=opens' if row.opens else ''}>{first}{rest}</tr>\n")
+    return (
+        f"<div class='scroll'><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody></table></div>\n"
+    )
+
+
+def _legend(cells: Sequence[Cell]) -> str:
+    style = styles([cell.grouping for cell in cells])
+    buttons = "".join(
+        f"<button type='button' aria-pressed='true' data-name='{escape(interactive.plain(name))}'>"
+        f"<span class='swatch' style='background:{look.colour}'></span>{escape(name)}</button>\n"
+        for name, look in style.items()
+    )
+    return f"<div class='legend'>\n{buttons}</div>\n"
+
+
+def _panels(shown: Sequence[Panel]) -> str:
+    parts = zip(shown, interactive.divisions(shown), strict=True)
+    blocks = "".join(f"<div class='{'line' if p.kind == 'line' else 'wide'}'>{html}</div>\n" for p, html in parts)
+    return f"<div class='panels'>\n{blocks}</div>\n"

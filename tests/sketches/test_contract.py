@@ -1,0 +1,132 @@
+"""What every exported sketch promises."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch import sketches
+from anabranch.errors import ConfigError
+from anabranch.hashing import hash_keys
+from anabranch.sketches import CountMin, SpaceSaving
+
+# How to make each sketch, small enough to be wrong.
+MAKE = {
+    CountMin: lambda: CountMin(epsilon=0.2, delta=0.3),
+    SpaceSaving: lambda: SpaceSaving(capacity=8),
+}
+BAD_PARAMETERS = {
+    CountMin: [{"epsilon": 0}, {"epsilon": 1}, {"delta": 0}, {"delta": 1}, {"epsilon": float("nan")}],
+    SpaceSaving: [{"capacity": 0}, {"capacity": -3}],
+}
+UNIVERSE = hash_keys(np.arange(40))
+
+every_sketch = pytest.mark.parametrize("cls", [getattr(sketches, name) for name in sketches.__all__])
+streams = st.lists(st.integers(0, 29), max_size=120).map(lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)])
+
+
+def true_counts(*parts: np.ndarray) -> np.ndarray:
+    counts = Counter(np.concatenate(parts).tolist())
+    return np.array([counts[key] for key in UNIVERSE.tolist()])
+
+
+def state(sketch) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in sketch.arrays().items()}
+
+
+def test_every_exported_sketch_is_in_this_contract():
+    assert {getattr(sketches, name) for name in sketches.__all__} == set(MAKE) == set(BAD_PARAMETERS)
+
+
+@every_sketch
+@settings(max_examples=40)
+@given(stream=streams)
+def test_an_estimate_is_never_too_low(cls, stream):
+    sketch = MAKE[cls]()
+    sketch.update(stream)
+    assert (sketch.estimate(UNIVERSE) >= true_counts(stream)).all()
+    assert sketch.total == len(stream)
+
+
+@every_sketch
+@settings(max_examples=40)
+@given(one=streams, other=streams)
+def test_merged_estimates_are_never_too_low(cls, one, other):
+    sketch, added = MAKE[cls](), MAKE[cls]()
+    sketch.update(one)
+    added.update(other)
+    unchanged = state(added)
+    sketch.merge(added)
+    assert (sketch.estimate(UNIVERSE) >= true_counts(one, other)).all()
+    assert sketch.total == len(one) + len(other)
+    assert state(added) == unchanged
+
+
+@every_sketch
+@given(stream=streams)
+@settings(max_examples=25)
+def test_merging_an_empty_sketch_changes_no_estimate(cls, stream):
+    sketch, emptied = MAKE[cls](), MAKE[cls]()
+    sketch.update(stream)
+    emptied.merge(sketch)
+    expected = sketch.estimate(UNIVERSE).tolist()
+    sketch.merge(MAKE[cls]())
+    assert sketch.estimate(UNIVERSE).tolist() == emptied.estimate(UNIVERSE).tolist() == expected
+
+
+@every_sketch
+def test_empty_arrays_change_nothing(cls):
+    sketch = MAKE[cls]()
+    before = state(sketch)
+    sketch.update(UNIVERSE[:0])
+    sketch.update(UNIVERSE[:0], np.zeros(0, dtype=np.int64))
+    assert state(sketch) == before
+    assert sketch.estimate(UNIVERSE[:0]).tolist() == []
+    assert (sketch.estimate(UNIVERSE) == 0).all()
+
+
+@every_sketch
+@settings(max_examples=15)
+@given(one=streams, other=streams)
+def test_a_pickled_sketch_continues_identically(cls, one, other):
+    sketch = MAKE[cls]()
+    sketch.update(one)
+    twin = pickle.loads(pickle.dumps(sketch))
+    assert state(twin) == state(sketch)
+    for each in (sketch, twin):
+        each.update(other)
+    assert state(twin) == state(sketch)
+    assert sketch.nbytes == twin.nbytes > 0
+
+
+@every_sketch
+def test_a_key_hash_may_be_any_number(cls):
+    edges = np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64)
+    sketch = MAKE[cls]()
+    sketch.update(np.repeat(edges, [4, 3, 2, 1]))
+    assert (sketch.estimate(edges) >= [4, 3, 2, 1]).all()
+
+
+@every_sketch
+def test_bad_parameters_are_refused(cls):
+    for parameters in BAD_PARAMETERS[cls]:
+        (name,) = parameters
+        with pytest.raises(ConfigError, match=f"{name} must be"):
+            cls(**parameters)
+
+
+@every_sketch
+def test_bad_counts_are_refused_and_change_nothing(cls):
+    sketch = MAKE[cls]()
+    sketch.update(UNIVERSE[:9])
+    before = state(sketch)
+    with pytest.raises(ConfigError, match="counts must be at least 1, got 0"):
+        sketch.update(UNIVERSE[:2], np.array([1, 0]))
+    with pytest.raises(ConfigError, match="equally long, got 3 and 2"):
+        sketch.update(UNIVERSE[:3], np.array([1, 1]))
+    assert state(sketch) == before
