@@ -49,7 +49,7 @@ def latency_quantile(histogram: NDArray[np.int64], share: float) -> float:
     edges = latency_edges()
     cumulative = np.cumsum(histogram)
     rank = share * total
-    at = int(np.searchsorted(cumulative, rank))
+    at = max(int(np.searchsorted(cumulative, rank)), int(np.flatnonzero(histogram)[0]))
     before = int(cumulative[at - 1]) if at else 0
     inside = (rank - before) / int(histogram[at])
     return float(edges[at] + inside * (edges[at + 1] - edges[at]))

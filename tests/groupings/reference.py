@@ -127,7 +127,7 @@ def replay_head(
 
 
 class DChoicesSchedule:
-    """The number of choices of D-Choices at each tuple: solved at the first, then after every twentieth of the tuples."""
+    """Choices of D-Choices at each tuple: solved at the first, then after every twentieth of the tuples."""
 
     def __init__(self, n: int, theta: float, epsilon: float) -> None:
         self.n, self.theta, self.epsilon = n, theta, epsilon

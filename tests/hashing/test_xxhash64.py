@@ -103,7 +103,9 @@ def test_chunks_with_dictionaries_of_their_own_hash_alike():
     assert hash_keys(pa.chunked_array(chunks)).tolist() == hash_keys(["a", "b", "c", None, "a"]).tolist()
 
 
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()])
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
+)
 def test_every_layout_of_text_hashes_alike(kind):
     words = pa.array(["", "a", None, "a longer word than fits into a view", "b" * 40])
     assert hash_keys(words.cast(kind)).tolist() == hash_keys(words).tolist()
@@ -145,7 +147,12 @@ def test_the_seed_is_the_start_of_the_chain():
 
 @pytest.mark.parametrize(
     "value",
-    [pa.array([[1]]), pa.array([1], pa.time32("s")), pa.array([Decimal(1)], pa.decimal128(19, 0)), pa.array([{"a": 1}])],
+    [
+        pa.array([[1]]),
+        pa.array([1], pa.time32("s")),
+        pa.array([Decimal(1)], pa.decimal128(19, 0)),
+        pa.array([{"a": 1}]),
+    ],
     ids=["list", "time", "long decimal", "struct"],
 )
 def test_an_unsupported_type_is_refused(value):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 
-from anabranch.groupings import named
+from anabranch.groupings import names
 from anabranch.report.palette import styles
 
 
@@ -32,7 +32,7 @@ def test_variants_are_shades_and_the_bare_name_keeps_its_colour():
 
 
 def _all_names():
-    return sorted({*named.names(), "dstream", "fish", "dynamic-key", "distribution-aware", "spillway", "table"})
+    return sorted({*names(), "dstream", "fish", "dynamic-key", "distribution-aware", "spillway", "table"})
 
 
 def _distance(first, second):

@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 from anabranch import sketches
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
-from anabranch.sketches import CountMin, SpaceSaving
+from anabranch.sketches import CountMin, EpochCounters, SpaceSaving
 
-# How to make each sketch, small enough to be wrong.
+# How to make each sketch, small enough to be wrong, and without forgetting.
 MAKE = {
     CountMin: lambda: CountMin(epsilon=0.2, delta=0.3),
+    EpochCounters: lambda: EpochCounters(capacity=8, epoch=10, alpha=1.0),
     SpaceSaving: lambda: SpaceSaving(capacity=8),
 }
 BAD_PARAMETERS = {
     CountMin: [{"epsilon": 0}, {"epsilon": 1}, {"delta": 0}, {"delta": 1}, {"epsilon": float("nan")}],
+    EpochCounters: [{"capacity": 0}, {"epoch": 0}, {"alpha": -0.1}, {"alpha": 1.1}, {"alpha": float("nan")}],
     SpaceSaving: [{"capacity": 0}, {"capacity": -3}],
 }
+# Those whose bounds hold after a merge too, and those that count a key several times at once.
+BOUNDED_AFTER_MERGE = [CountMin, SpaceSaving]
+WEIGHTED = [CountMin, SpaceSaving]
+
 UNIVERSE = hash_keys(np.arange(40))
 
 every_sketch = pytest.mark.parametrize("cls", [getattr(sketches, name) for name in sketches.__all__])
@@ -35,8 +41,8 @@ def true_counts(*parts: np.ndarray) -> np.ndarray:
     return np.array([counts[key] for key in UNIVERSE.tolist()])
 
 
-def state(sketch) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in sketch.arrays().items()}
+def answers(sketch) -> tuple[float, list[float]]:
+    return sketch.total, sketch.estimate(UNIVERSE).tolist()
 
 
 def test_every_exported_sketch_is_in_this_contract():
@@ -56,15 +62,16 @@ def test_an_estimate_is_never_too_low(cls, stream):
 @every_sketch
 @settings(max_examples=40)
 @given(one=streams, other=streams)
-def test_merged_estimates_are_never_too_low(cls, one, other):
+def test_merging_adds_the_other_stream(cls, one, other):
     sketch, added = MAKE[cls](), MAKE[cls]()
     sketch.update(one)
     added.update(other)
-    unchanged = state(added)
+    unchanged = answers(added)
     sketch.merge(added)
-    assert (sketch.estimate(UNIVERSE) >= true_counts(one, other)).all()
     assert sketch.total == len(one) + len(other)
-    assert state(added) == unchanged
+    assert answers(added) == unchanged
+    if cls in BOUNDED_AFTER_MERGE:
+        assert (sketch.estimate(UNIVERSE) >= true_counts(one, other)).all()
 
 
 @every_sketch
@@ -74,20 +81,21 @@ def test_merging_an_empty_sketch_changes_no_estimate(cls, stream):
     sketch, emptied = MAKE[cls](), MAKE[cls]()
     sketch.update(stream)
     emptied.merge(sketch)
-    expected = sketch.estimate(UNIVERSE).tolist()
+    expected = answers(sketch)
     sketch.merge(MAKE[cls]())
-    assert sketch.estimate(UNIVERSE).tolist() == emptied.estimate(UNIVERSE).tolist() == expected
+    assert answers(sketch) == answers(emptied) == expected
 
 
 @every_sketch
 def test_empty_arrays_change_nothing(cls):
     sketch = MAKE[cls]()
-    before = state(sketch)
     sketch.update(UNIVERSE[:0])
-    sketch.update(UNIVERSE[:0], np.zeros(0, dtype=np.int64))
-    assert state(sketch) == before
     assert sketch.estimate(UNIVERSE[:0]).tolist() == []
-    assert (sketch.estimate(UNIVERSE) == 0).all()
+    assert answers(sketch) == (0, [0] * len(UNIVERSE))
+    sketch.update(UNIVERSE[:9])
+    before = answers(sketch)
+    sketch.update(UNIVERSE[:0])
+    assert answers(sketch) == before
 
 
 @every_sketch
@@ -97,10 +105,10 @@ def test_a_pickled_sketch_continues_identically(cls, one, other):
     sketch = MAKE[cls]()
     sketch.update(one)
     twin = pickle.loads(pickle.dumps(sketch))
-    assert state(twin) == state(sketch)
+    assert answers(twin) == answers(sketch)
     for each in (sketch, twin):
         each.update(other)
-    assert state(twin) == state(sketch)
+    assert answers(twin) == answers(sketch)
     assert sketch.nbytes == twin.nbytes > 0
 
 
@@ -120,13 +128,14 @@ def test_bad_parameters_are_refused(cls):
             cls(**parameters)
 
 
-@every_sketch
+@pytest.mark.parametrize("cls", WEIGHTED)
 def test_bad_counts_are_refused_and_change_nothing(cls):
     sketch = MAKE[cls]()
     sketch.update(UNIVERSE[:9])
-    before = state(sketch)
+    sketch.update(UNIVERSE[:0], np.zeros(0, dtype=np.int64))
+    before = answers(sketch)
     with pytest.raises(ConfigError, match="counts must be at least 1, got 0"):
         sketch.update(UNIVERSE[:2], np.array([1, 0]))
     with pytest.raises(ConfigError, match="equally long, got 3 and 2"):
         sketch.update(UNIVERSE[:3], np.array([1, 1]))
-    assert state(sketch) == before
+    assert answers(sketch) == before

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
-from anabranch.sketches import SpaceSaving
+from anabranch.sketches import SpaceSaving, slot_table
 
 UNIVERSE = hash_keys(np.arange(120))
 
@@ -60,11 +61,20 @@ def test_guarantees_hold_on_a_long_skewed_stream(capacity):
     check(sketch, Counter(stream.tolist()))
 
 
+@njit
+def homes(asked, keys, table, out):
+    for i in range(len(asked)):
+        out[i] = slot_table.place_of(asked[i], keys, table)
+
+
 def test_keys_that_share_a_bucket_are_told_apart():
     """Keys whose table places collide, evicted over and over: deletion must close every gap."""
     sketch = SpaceSaving(16)
-    crowd = np.arange(1 << 18, dtype=np.uint64)
-    crowd = crowd[((crowd * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) % np.uint64(64) < 3][:400]
+    anyone = np.arange(20_000, dtype=np.uint64)
+    nobody, home = np.zeros(16, dtype=np.uint64), np.empty(len(anyone), dtype=np.int64)
+    homes(anyone, nobody, slot_table.empty(16), home)
+    crowd = anyone[home < 3][:400]
+    assert len(crowd) == 400
     rng = np.random.default_rng(2)
     stream = np.concatenate([crowd, rng.choice(crowd[:20], 4000), crowd[::-1], rng.choice(crowd, 4000)])
     sketch.update(stream)

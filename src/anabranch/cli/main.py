@@ -45,7 +45,7 @@ def main() -> None:
         app()
     except ConfigError as error:
         _fail(error, 2)
-    except (AnabranchError, OSError) as error:
+    except (AnabranchError, OSError, MemoryError) as error:
         _fail(error, 1)
     except KeyboardInterrupt:
         _fail("stopped", 130)

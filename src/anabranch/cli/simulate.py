@@ -216,8 +216,14 @@ def _settings(
         report_s=values.number(report_s, "--report-s"),
         report_noise=values.number(report_noise, "--report-noise"),
         reset_loads=reset_loads,
-        changes=tuple(Change.parse(text) for text in change or ()),
+        changes=tuple(Change.parse(_plain_change(text)) for text in change or ()),
     )
+
+
+def _plain_change(text: str) -> str:
+    """The change with its position written out: 5M:+2 is 5000000:+2."""
+    at, colon, what = text.partition(":")
+    return f"{values.whole(at, '--change')}{colon}{what}"
 
 
 @contextmanager

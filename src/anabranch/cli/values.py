@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from anabranch.errors import ConfigError
 
 _SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9}
+_LARGEST = 1e18
+_MOST_VALUES = 10_000
 
 
 def number(text: str, option: str) -> float:
@@ -59,6 +61,8 @@ def _decimals(text: str, option: str) -> list[Decimal]:
         first, last, step = (_decimal(end, option) for end in ends)
         if step <= 0 or last < first:
             raise ConfigError(f"{option} takes a rising range first:last:step with a step above 0, got {part!r}")
+        if last - first >= _MOST_VALUES * step:
+            raise ConfigError(f"{option} takes at most {_MOST_VALUES} values, got {part!r}; raise the step")
         values += [first + i * step for i in range(int((last - first) / step) + 1)]
     return values
 
@@ -68,8 +72,10 @@ def _decimal(text: str, option: str) -> Decimal:
     factor = _SUFFIXES.get(plain[-1:], 1)
     try:
         value = Decimal(plain[:-1] if factor > 1 else plain) * factor
-    except InvalidOperation:
+    except ArithmeticError:
         value = Decimal("nan")
     if not value.is_finite():
         raise ConfigError(f"{option} must be a number such as 16, 1.4, 10k or 2M, got {text!r}")
+    if abs(value) > _LARGEST:
+        raise ConfigError(f"{option} must be at most {_LARGEST:.0e}, got {text!r}")
     return value

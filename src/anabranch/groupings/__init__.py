@@ -2,6 +2,10 @@
 
 from anabranch.groupings.consistent import ConsistentGrouping
 from anabranch.groupings.d_choices import DChoices
+from anabranch.groupings.distribution_aware import DistributionAwareKeyGrouping
+from anabranch.groupings.dstream import DStream
+from anabranch.groupings.dynamic_key import DynamicKeyGrouping
+from anabranch.groupings.fish import Fish
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.key import KeyGrouping
 from anabranch.groupings.named import named, names, parse
@@ -16,6 +20,10 @@ from anabranch.groupings.w_choices import WChoices
 __all__ = [
     "ConsistentGrouping",
     "DChoices",
+    "DStream",
+    "DistributionAwareKeyGrouping",
+    "DynamicKeyGrouping",
+    "Fish",
     "Grouping",
     "KeyGrouping",
     "OfflineGreedy",

@@ -109,6 +109,7 @@ class Router(ABC):
         self.n_sources = n_sources
         self.seed = seed
         self.workers = np.arange(n_workers, dtype=np.int32)
+        self.step_s = 0.0
         self._identity = True
 
     @property
@@ -126,14 +127,25 @@ class Router(ABC):
         """Bytes of state."""
         return sum(array.nbytes for array in self._arrays().values())
 
-    def route(self, keys: NDArray[np.uint64], now: float = 0.0) -> NDArray[np.int32]:
-        """Worker of each tuple, in order; `now` is the arrival time of the first."""
+    def route(self, keys: NDArray[np.uint64], now: float = 0.0, step_s: float = 0.0) -> NDArray[np.int32]:
+        """Worker of each tuple, in order.
+
+        Parameters
+        ----------
+        keys
+            Key hashes.
+        now
+            Arrival time of the first tuple, in seconds of the stream's own time.
+        step_s
+            Seconds from one tuple to the next, for the groupings that go by time.
+        """
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
             raise InputError("keys must be a one-dimensional uint64 array of hashes; use hashing.hash_keys")
         keys = np.ascontiguousarray(keys)
+        self.step_s = step_s
         out = np.empty(len(keys), dtype=np.int32)
         for start in range(0, len(keys), _BLOCK):
-            self._route(keys[start : start + _BLOCK], now, out[start : start + _BLOCK])
+            self._route(keys[start : start + _BLOCK], now + start * step_s, out[start : start + _BLOCK])
         return out if self._identity else self.workers[out]
 
     @abstractmethod

@@ -41,6 +41,10 @@ class KeyTable:
         _move(keys, workers, self.keys, self.workers)
         self.size[0] += len(keys)
 
+    def look_up(self, keys: NDArray[np.uint64], homes: NDArray[np.int32], out: NDArray[np.int32]) -> None:
+        """Worker of each key, its home where the table does not have it."""
+        _look_up(keys, homes, self.keys, self.workers, out)
+
     def renumber(self, previous: NDArray[np.int64]) -> None:
         """Follow a change of workers; `previous[i]` is the old index of the worker now at i."""
         placed = self.workers >= 0
@@ -79,3 +83,16 @@ def _move(
             at = place_of(keys[i], to_keys, to_workers)
             to_keys[at] = keys[i]
             to_workers[at] = workers[i]
+
+
+@njit(cache=True)
+def _look_up(
+    keys: NDArray[np.uint64],
+    homes: NDArray[np.int32],
+    table_keys: NDArray[np.uint64],
+    table_workers: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    for i in range(len(keys)):
+        worker = table_workers[place_of(keys[i], table_keys, table_workers)]
+        out[i] = worker if worker >= 0 else homes[i]

@@ -10,6 +10,10 @@ from typing import Any, get_args, get_type_hints
 from anabranch.errors import ConfigError
 from anabranch.groupings.consistent import ConsistentGrouping
 from anabranch.groupings.d_choices import DChoices
+from anabranch.groupings.distribution_aware import DistributionAwareKeyGrouping
+from anabranch.groupings.dstream import DStream
+from anabranch.groupings.dynamic_key import DynamicKeyGrouping
+from anabranch.groupings.fish import Fish
 from anabranch.groupings.grouping import Grouping
 from anabranch.groupings.key import KeyGrouping
 from anabranch.groupings.offline_greedy import OfflineGreedy
@@ -29,6 +33,10 @@ _CLASSES: tuple[type[Grouping], ...] = (
     DChoices,
     WChoices,
     ConsistentGrouping,
+    DStream,
+    Fish,
+    DynamicKeyGrouping,
+    DistributionAwareKeyGrouping,
 )
 
 
@@ -77,6 +85,8 @@ def parse(text: str) -> Grouping:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
         parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        if len(parameters) < len(call.keywords):
+            raise ValueError
     except (ValueError, SyntaxError):
         raise ConfigError(f"cannot read {text!r}; write it as in 'partial-key(choices=3)'") from None
     for parameter, value in parameters.items():

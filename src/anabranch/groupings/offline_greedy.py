@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.key_table import KeyTable, place_of
+from anabranch.groupings.key_table import KeyTable
 from anabranch.groupings.plan import Plan, Report
 from anabranch.hashing import HashFamily, MultiplyShift
 
@@ -92,13 +92,13 @@ class _OfflineGreedyRouter(Router):
     def _fill(self) -> None:
         order = np.lexsort((self.grouping.keys, -self.grouping.counts))
         workers = np.empty(len(order), dtype=np.int32)
-        _place_heaviest_first(self.grouping.counts[order], np.zeros(self.n_workers, dtype=np.int64), workers)
+        place_heaviest_first(self.grouping.counts[order], np.zeros(self.n_workers, dtype=np.int64), workers)
         self.table = KeyTable()
         self.table.insert(self.grouping.keys[order], workers)
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
         homes = self.grouping.family.first(keys, self.n_workers, self.seed)
-        _look_up(keys, homes, self.table.keys, self.table.workers, out)
+        self.table.look_up(keys, homes, out)
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         self._fill()
@@ -111,21 +111,9 @@ class _OfflineGreedyRouter(Router):
 
 
 @njit(cache=True)
-def _place_heaviest_first(counts: NDArray[np.int64], loads: NDArray[np.int64], workers: NDArray[np.int32]) -> None:
+def place_heaviest_first(counts: NDArray[np.int64], loads: NDArray[np.int64], workers: NDArray[np.int32]) -> None:
+    """Longest processing time first: `counts` descend, `workers` are filled in, `loads` grow."""
     for i in range(len(counts)):
         worker = np.argmin(loads)
         loads[worker] += counts[i]
         workers[i] = worker
-
-
-@njit(cache=True)
-def _look_up(
-    keys: NDArray[np.uint64],
-    homes: NDArray[np.int32],
-    table_keys: NDArray[np.uint64],
-    table_workers: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
-    for i in range(len(keys)):
-        worker = table_workers[place_of(keys[i], table_keys, table_workers)]
-        out[i] = worker if worker >= 0 else homes[i]

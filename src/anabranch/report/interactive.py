@@ -155,7 +155,7 @@ def _axis(spec: Axis, values: Sequence[Values]) -> dict[str, Any]:
     if ticks:
         axis |= {"tickvals": [place for place, _ in ticks], "ticktext": [plain(label) for _, label in ticks]}
     if spec.log:
-        axis["type"] = "log"
+        axis |= {"type": "log", "exponentformat": "power"}
     if spec.from_zero:
         axis["rangemode"] = "tozero"
     if spec.unit is not None:
@@ -166,7 +166,7 @@ def _axis(spec: Axis, values: Sequence[Values]) -> dict[str, Any]:
 def _log_ticks(spec: Axis, values: Sequence[Values]) -> tuple[tuple[float, str], ...]:
     """Ticks at powers of ten, over a short range also at 2 and 5 times; plotly's own choice crowds small axes."""
     finite = np.concatenate([v[np.isfinite(v) & (v > 0)] for v in values]) if values else np.array([])
-    if not len(finite) or finite.max() < _FEW_TICKS * finite.min():
+    if not len(finite) or finite.min() < finite.max() < _FEW_TICKS * finite.min():
         return ()
     low, high = math.floor(math.log10(finite.min())), math.ceil(math.log10(finite.max()))
     step = max(1, math.ceil((high - low) / _MAX_TICKS))

@@ -29,17 +29,15 @@ def plot(cells: Sequence[Cell], path: str | Path) -> None:
     target = _checked(cells, path, ENDINGS)
     if target.suffix.lower() == ".html":
         text = page(cells)
-        _make_folder(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-        return
-    _make_folder(target)
-    static.draw(panels(cells), heading(cells), target)
+    else:
+        static.draw(panels(cells), heading(cells), target)
 
 
 def plot_loads(results: Sequence[Result], path: str | Path, title: str) -> None:
     """Draw the load per worker alone, as ``.png``, ``.svg`` or ``.pdf``: one axis a grouping, all on one scale."""
     target = _checked(results, path, static.ENDINGS)
-    _make_folder(target)
     static.draw_loads(loads([Cell({}, (result,)) for result in results]), title, target)
 
 
@@ -55,7 +53,3 @@ def _checked(drawn: Sequence[object], path: str | Path, endings: Sequence[str]) 
     if not drawn:
         raise ConfigError("a picture needs at least one result, got none; run a simulation first")
     return check_path(path, endings)
-
-
-def _make_folder(target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)

@@ -129,6 +129,7 @@ def _save(figure: Figure, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, facecolor="white", metadata=_METADATA[path.suffix.lower()])
 
 

@@ -43,14 +43,13 @@ class Edge:
 
     def route(self, tuples: Tuples) -> NDArray[np.int32]:
         """Worker of each tuple, in the order of arrival."""
-        now = float(tuples.arrivals[0])
         if len(self._distinct) == 1:
-            return self._timed(0, tuples.keys, now)
+            return self._timed(0, tuples.keys, tuples.arrivals)
         out = np.empty(len(tuples), dtype=np.int32)
         for source, mine in self._split(tuples):
             keys = np.ascontiguousarray(tuples.keys[mine])
             if len(keys):
-                out[mine] = self._timed(source, keys, float(tuples.arrivals[mine][0]))
+                out[mine] = self._timed(source, keys, tuples.arrivals[mine])
         return out
 
     def _split(self, tuples: Tuples) -> list[tuple[int, slice | NDArray[np.intp]]]:
@@ -66,9 +65,11 @@ class Edge:
     def _sizes(ends: NDArray[np.intp]) -> list[tuple[int, int]]:
         return [(int(end), int(size)) for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
 
-    def _timed(self, source: int, keys: NDArray[np.uint64], now: float) -> NDArray[np.int32]:
+    def _timed(self, source: int, keys: NDArray[np.uint64], arrivals: NDArray[np.float64]) -> NDArray[np.int32]:
+        now = float(arrivals[0])
+        step_s = (float(arrivals[-1]) - now) / max(1, len(arrivals) - 1)
         began = time.perf_counter()
-        workers = self.routers[source].route(keys, now)
+        workers = self.routers[source].route(keys, now, step_s)
         self.seconds += time.perf_counter() - began
         return workers
 

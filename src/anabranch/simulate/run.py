@@ -183,7 +183,8 @@ class _Run:
         whole = self.windows[: max(n_whole, 1)]
         workers, n = self.workers, self.position
         described = dict(stream.describe())
-        samples = max(1, n // SAMPLE_EVERY)
+        final = metrics.imbalance(workers.loads[workers.alive]) / n
+        n_samples = n // SAMPLE_EVERY
         return Result(
             grouping=label,
             parameters=self.grouping.parameters(),
@@ -196,10 +197,11 @@ class _Run:
             window=window,
             seed=self.settings.seed,
             version=anabranch.__version__,
-            rate=n / (self.last_arrival - self.first_arrival) if self.last_arrival > self.first_arrival else 0.0,
-            imbalance=metrics.imbalance(workers.loads[workers.alive]) / n,
-            imbalance_mean=float(workers.samples[1]) / samples / n,
-            imbalance_mean_running=float(workers.samples[2]) / samples,
+            rate=self._rate(),
+            imbalance=final,
+            # A stream too short for a sample has one: its end.
+            imbalance_mean=float(workers.samples[1]) / n_samples / n if n_samples else final,
+            imbalance_mean_running=float(workers.samples[2]) / n_samples if n_samples else final,
             makespan=metrics.makespan(_column(whole, "most"), _column(whole, "ideal")),
             replication=len(workers.pairs) / len(workers.keys),
             replication_window=float(_column(whole, "replication").mean()),
@@ -217,6 +219,11 @@ class _Run:
             latency_histogram=self.histogram,
             windows=self._per_window(),
         )
+
+    def _rate(self) -> float:
+        """Arrivals per second; 0 where all tuples arrived at once."""
+        seconds = self.last_arrival - self.first_arrival
+        return (self.position - 1) / seconds if seconds > 0 else 0.0
 
     def _saturation_rate(self) -> float:
         """The arrival rate at which the first worker, or the aggregator, would be busy all the time."""

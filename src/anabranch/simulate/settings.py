@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 
+# Far above any cluster: a slip of the keyboard should not fill the memory.
+_MOST = 1_000_000
+
 
 @dataclass(frozen=True)
 class Change:
@@ -111,6 +114,11 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
+        for name in ("n_workers", "n_sources"):
+            if getattr(self, name) > _MOST:
+                raise ConfigError(f"{name} must be at most {_MOST}, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ConfigError(f"seed must be 0 or a positive whole number, got {self.seed}")
         for name in ("rate", "service_s", "report_s"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):

@@ -16,6 +16,7 @@ from anabranch.streams import Stream
 
 # Hashing the source column under a seed of its own keeps sources independent of a key's candidate workers.
 _SOURCE_SEED = 0x50C3
+_NO_TUPLES = "the stream has no tuples; check the input file and its filter"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +47,13 @@ def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
     after i / rate seconds.
     """
     position = 0
+    latest = -np.inf
     for batch in stream.batches(seed=settings.seed, stop=settings.limit):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         n = batch.num_rows
         if "ts" in columns and settings.rate is None:
             arrivals = np.asarray(columns["ts"], dtype=np.float64)
+            latest = _check_arrivals(arrivals, latest)
         else:
             arrivals = np.arange(position, position + n) / settings.arrival_rate
         sources = None
@@ -64,7 +67,21 @@ def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
         yield Tuples(position, hash_keys(columns["key"]), arrivals, sources)
         position += n
     if position == 0:
-        raise InputError("the stream has no tuples; check the input file and its filter")
+        raise InputError(_NO_TUPLES)
+
+
+def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:
+    """Raise InputError unless there is a time for every tuple and none is before the one ahead; the last time."""
+    if not np.isfinite(arrivals).all():
+        raise InputError("every tuple needs a timestamp, got one without; remove such rows or give a rate instead")
+    times = np.concatenate(([latest], arrivals))
+    back = np.flatnonzero(times[1:] < times[:-1])
+    if len(back):
+        earlier, later = times[back[0]], times[back[0] + 1]
+        raise InputError(
+            f"timestamps must not go back, got {later:g} s after {earlier:g} s; sort the rows or give a rate instead"
+        )
+    return float(arrivals[-1])
 
 
 def count_keys(stream: Stream, settings: Settings) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -72,4 +89,7 @@ def count_keys(stream: Stream, settings: Settings) -> tuple[NDArray[np.uint64], 
     counts = KeyCounts()
     for batch in stream.batches(seed=settings.seed, stop=settings.limit):
         counts.update(hash_keys(batch.column("key")))
-    return counts.result()
+    keys, times = counts.result()
+    if not len(keys):
+        raise InputError(_NO_TUPLES)
+    return keys, times

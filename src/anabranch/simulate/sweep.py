@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping
 from anabranch.simulate.result import METRICS, Result
 from anabranch.simulate.run import simulate
@@ -77,6 +78,8 @@ def sweep(
     progress
         As in `simulate`.
     """
+    if repeat < 1:
+        raise ConfigError(f"repeat must be at least 1, got {repeat}")
     vary = vary or {}
     for values in product(*vary.values()):
         chosen = dict(zip(vary, values, strict=True))

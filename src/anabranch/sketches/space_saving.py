@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
-from anabranch.sketches import ordered_counters
+from anabranch.sketches import ordered_counters, slot_table
 from anabranch.sketches.ordered_counters import OrderedCounters
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Summary(NamedTuple):
@@ -70,14 +68,11 @@ class SpaceSaving:
             raise ConfigError(f"capacity must be at least 1, got {capacity}")
         self.capacity = capacity
         self.total = 0
-        size = 4
-        while size < 4 * capacity:
-            size *= 2
         self.summary = Summary(
             *ordered_counters.zeros(capacity),
             keys=np.zeros(capacity, dtype=np.uint64),
             error=np.zeros(capacity, dtype=np.int64),
-            table=np.zeros(size, dtype=np.int32),
+            table=slot_table.empty(capacity),
             where=np.zeros(capacity, dtype=np.int32),
         )
 
@@ -137,12 +132,16 @@ class SpaceSaving:
         self.summary.error[n:] = 0
         self.total = total
         ordered_counters.assign(OrderedCounters(*self.summary[:5]), count)
-        self.summary.table[:] = 0
-        _index(self.summary.keys, self.summary.table, self.summary.where, n)
+        slot_table.fill(self.summary.keys, self.summary.table, self.summary.where, n)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Its state by name, for snapshots."""
         return {**self.summary._asdict(), "total": np.array([self.total], dtype=np.int64)}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over arrays that `arrays` named."""
+        self.summary = Summary(*(arrays[name] for name in Summary._fields))
+        self.total = int(arrays["total"][0])
 
 
 def _check_counts(keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
@@ -172,29 +171,6 @@ def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[NDArray[np.uint64], NDArray
 
 
 @njit(cache=True, inline="always")
-def _bucket(key: np.uint64, mask: int) -> int:
-    return int(np.int64((key * _GOLDEN) >> np.uint64(40)) & mask)
-
-
-@njit(cache=True, inline="always")
-def _delete(keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32], gap: int) -> None:
-    """Backward-shift deletion: keys behind the gap move up, so that probing never meets a tombstone."""
-    mask = len(table) - 1
-    at = gap
-    while True:
-        at = (at + 1) & mask
-        slot = table[at] - 1
-        if slot < 0:
-            break
-        home = _bucket(keys[slot], mask)
-        if ((at - home) & mask) >= ((at - gap) & mask):
-            table[gap] = slot + 1
-            where[slot] = gap
-            gap = at
-    table[gap] = 0
-
-
-@njit(cache=True, inline="always")
 def add(
     count: NDArray[np.int64],
     order: NDArray[np.int32],
@@ -209,12 +185,8 @@ def add(
     amount: int,
 ) -> int:
     """Count `key` `amount` times and return its slot: the smallest counter gives way to a key not monitored."""
-    mask = len(table) - 1
-    at = _bucket(key, mask)
+    at = slot_table.place_of(key, keys, table)
     slot = table[at] - 1
-    while slot >= 0 and keys[slot] != key:
-        at = (at + 1) & mask
-        slot = table[at] - 1
     if slot < 0:
         slot = order[0]
         previous = where[slot]
@@ -223,7 +195,7 @@ def add(
         keys[slot] = key
         error[slot] = count[slot]
         if count[slot] > 0:
-            _delete(keys, table, where, previous)
+            slot_table.delete(previous, keys, table, where)
     ordered_counters.increment(count, order, items, blocks, free, slot, amount)
     return int(slot)
 
@@ -272,22 +244,6 @@ def _estimate(
     asked: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    mask = len(table) - 1
     for i in range(len(asked)):
-        at = _bucket(asked[i], mask)
-        slot = table[at] - 1
-        while slot >= 0 and keys[slot] != asked[i]:
-            at = (at + 1) & mask
-            slot = table[at] - 1
+        slot = table[slot_table.place_of(asked[i], keys, table)] - 1
         out[i] = count[slot] if slot >= 0 else count[order[0]]
-
-
-@njit(cache=True)
-def _index(keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32], n: int) -> None:
-    mask = len(table) - 1
-    for slot in range(n):
-        at = _bucket(keys[slot], mask)
-        while table[at] != 0:
-            at = (at + 1) & mask
-        table[at] = slot + 1
-        where[slot] = at

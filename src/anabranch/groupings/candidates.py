@@ -1,0 +1,101 @@
+"""Candidate workers of a key from the consistent-hash ring or by modulo, with the long lists of hot keys cached."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.hashing import HashRing, MultiplyShift
+from anabranch.hashing.family import candidate_sequence, reseed
+from anabranch.hashing.ring import index_shift, ring_position
+
+_LINES = 256
+
+
+class Candidates:
+    """First, second and further candidates of keys, as indexes of the workers alive.
+
+    On the ring the candidates of a key are the next distinct workers clockwise; by modulo they are the candidate
+    sequence of the default hash family. `lines` are the arrays that kernels keep long candidate lists in: the lists,
+    whose they are, how long each is, and the ring's owners.
+
+    Parameters
+    ----------
+    workers
+        Worker numbers alive.
+    kind
+        "ring" or "modulo".
+    virtual_nodes, seed
+        As for `HashRing`.
+    """
+
+    def __init__(self, workers: NDArray[np.int32], kind: str, virtual_nodes: int, seed: int) -> None:
+        self.n_workers = len(workers)
+        self.seed = seed
+        self.ring: HashRing | None = None
+        owners = np.zeros(0, dtype=np.int32)
+        if kind == "ring":
+            self.ring = HashRing(workers.tolist(), virtual_nodes=virtual_nodes, seed=seed)
+            owners = np.searchsorted(workers, self.ring.owners).astype(np.int32)
+            self._second = _second_owners(owners)
+        self._owners = owners
+        self.lines = (
+            np.zeros((_LINES, self.n_workers), dtype=np.int32),
+            np.zeros(_LINES, dtype=np.uint64),
+            np.zeros(_LINES, dtype=np.int32),
+            owners,
+        )
+
+    def pairs(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """First and second candidate of each key, and its place on the ring."""
+        if self.ring is None:
+            first, second = MultiplyShift().pairs(keys, self.n_workers, self.seed)
+            return first, second, np.zeros(len(keys), dtype=np.int32)
+        places = np.empty(len(keys), dtype=np.int32)
+        _places(reseed(keys, self.seed), self.ring.points, self.ring.index, places)
+        return self._owners[places], self._second[places], places
+
+
+@njit(cache=True)
+def _places(
+    keys: NDArray[np.uint64], points: NDArray[np.uint64], index: NDArray[np.int32], out: NDArray[np.int32]
+) -> None:
+    shift = index_shift(index)
+    for i in range(len(keys)):
+        out[i] = ring_position(keys[i], points, index, shift)
+
+
+@njit(cache=True)
+def _second_owners(owners: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The first owner clockwise of each point that is another than the point's own; the same if there is no other."""
+    n = len(owners)
+    out = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        j = i
+        for step in range(1, n):
+            j = (i + step) % n
+            if owners[j] != owners[i]:
+                break
+        out[i] = owners[j]
+    return out
+
+
+@njit(cache=True)
+def fill_line(
+    line: NDArray[np.int32], d: int, first: int, second: int, place: int, owners: NDArray[np.int32], n_workers: int
+) -> None:
+    """Write the first `d` candidates into `line`."""
+    if len(owners) == 0:
+        candidate_sequence(first, second, n_workers, line[:d])
+        return
+    seen = np.zeros(n_workers, dtype=np.bool_)
+    found = 0
+    at = place
+    while found < d:
+        worker = owners[at]
+        if not seen[worker]:
+            seen[worker] = True
+            line[found] = worker
+            found += 1
+        at = at + 1 if at + 1 < len(owners) else 0

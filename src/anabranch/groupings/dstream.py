@@ -1,0 +1,273 @@
+"""DStream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.hashing import MultiplyShift
+from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
+from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool
+
+_SIGNALS = 4096
+_APPEND, _DELETE = 1, 0
+
+
+@dataclass(frozen=True)
+class DStream(Grouping):
+    """Hot keys, predicted by flipping coins, by round robin; the others by hash.
+
+    When to use it: a few very hot keys, little memory and time a tuple.
+
+    Guarantees
+    ----------
+    A key that was never in the filter has one replica.
+
+    Parameters
+    ----------
+    r, l, zeta
+        As for `CoinSynopsis`.
+    p
+        Decline rate; default 1 / (10 n_workers): then keys with more than 1 / (5 n_workers) of the tuples stay.
+    false_positive_rate
+        Of the counting Bloom filter, sized for 2 / p keys.
+    synopsis
+        "global": all sources share one synopsis, as in the paper; only `build_all` shares it. "local": each its own.
+    delay
+        Tuples between a decision of the synopsis and its arrival in the filters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> router = DStream(r=2).build(n_workers=4)
+    >>> routes = router.route(np.full(1000, 2**63, dtype=np.uint64))
+    >>> int(routes[0]), bool((np.bincount(routes) > 200).all())
+    (2, True)
+
+    References
+    ----------
+    "Popularity-aware differentiated distributed stream processing on skewed streams" (DStream), sections III to V.
+    Ours: keys are deleted from the filters only if they were appended; the filter is sized for a false-positive rate
+    (the reference code's 16 cells are too few).
+    """
+
+    name = "dstream"
+    paper = "DStream (popularity-aware)"
+
+    r: int = 6
+    l: int = 16  # noqa: E741
+    p: float | None = None
+    zeta: int = 2
+    false_positive_rate: float = 1e-4
+    synopsis: str = "global"
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        check_coin(self.r, self.l, 0.01 if self.p is None else self.p, self.zeta)
+        if self.p == 0:
+            raise ConfigError("p must be above 0, got 0; without decline the synopsis never forgets a key")
+        if not 0 < self.false_positive_rate < 1:
+            raise ConfigError(f"false_positive_rate must be between 0 and 1, got {self.false_positive_rate}")
+        if self.synopsis not in ("global", "local"):
+            raise ConfigError(f'synopsis must be "global" or "local", got {self.synopsis!r}')
+        if self.delay < 0:
+            raise ConfigError(f"delay must be at least 0 tuples, got {self.delay}")
+
+    @classmethod
+    def for_stream(cls, n_workers: int, window: int) -> DStream:
+        """DStream that finds keys with 1 / (5 n_workers) of the tuples within a window of so many tuples.
+
+        p = 1 / (10 n_workers), for keys above 2p stay in the synopsis (Theorem 2); vectors decline every 2^r / p
+        tuples, so r is the largest number that lets them decline at least twice a window.
+        """
+        p = 1 / (10 * n_workers)
+        r = max(0, int(np.log2(max(1.0, window * p / 2))))
+        return cls(r=min(r, 20), p=p)
+
+    def decline_rate(self, n_workers: int) -> float:
+        """The p that is used with so many workers."""
+        return 1 / (10 * n_workers) if self.p is None else self.p
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return _DStreamRouter(self, n_workers, source, n_sources, seed)
+
+    def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
+        """Routers of all sources; with a global synopsis one router, repeated."""
+        if self.synopsis == "local":
+            return super().build_all(n_sources, n_workers, seed)
+        return [self.build(n_workers, seed=seed)] * n_sources
+
+    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+        """One synopsis of all sources (`hot_counts` are bit vectors), and its hot keys to all workers."""
+        plan = super().fold(previous, reports)
+        entries = [(r.hot_keys, r.hot_counts.view(np.uint64)) for r in reports if len(r.hot_keys)]
+        if not entries:
+            return plan
+        keys, bits = pool(entries)
+        plan = replace(plan, hot_keys=keys, hot_counts=bits.view(np.int64))
+        n_workers = max((len(report.worker_tuples) for report in reports), default=0)
+        if n_workers == 0:
+            return plan
+        hot = keys[np.bitwise_count(bits) >= self.zeta]
+        workers = np.tile(np.arange(n_workers, dtype=np.int32), len(hot))
+        return replace(plan, table=Table(hot, np.arange(len(hot) + 1) * n_workers, workers))
+
+
+class _DStreamRouter(Router):
+    """Synopsis, filter, and the signals on their way between them (key, kind, tuple at which it arrives)."""
+
+    grouping: DStream
+
+    def __init__(self, grouping: DStream, n_workers: int, source: int, n_sources: int, seed: int) -> None:
+        super().__init__(grouping, n_workers, source, n_sources, seed)
+        p = grouping.decline_rate(n_workers)
+        self.synopsis = CoinSynopsis(grouping.r, grouping.l, p, grouping.zeta, seed=seed * n_sources + source)
+        self.filter = CountingBloomFilter(int(np.ceil(2 / p)), grouping.false_positive_rate)
+        self.signals = np.zeros((_SIGNALS, 3), dtype=np.uint64)
+        # Cursor of the round robin, tuples so far, signals sent and signals applied.
+        self.meta = np.array([self.rotation, 0, 0, 0], dtype=np.int64)
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        out[:] = MultiplyShift().first(keys, self.n_workers, self.seed)
+        synopsis = self.synopsis
+        _route(
+            keys,
+            *synopsis.state,
+            self.filter.cells,
+            self.filter.n_hashes,
+            self.signals,
+            self.meta,
+            synopsis.r,
+            synopsis.l,
+            synopsis.p,
+            synopsis.zeta,
+            np.uint64(synopsis.seed),
+            self.n_workers,
+            self.grouping.delay,
+            out,
+        )
+
+    def begin_window(self) -> None:
+        self.meta[0] = self.rotation
+
+    def report(self) -> Report:
+        keys, bits = self.synopsis.entries()
+        return Report(tuples=int(self.meta[1]), hot_keys=keys, hot_counts=bits.view(np.int64))
+
+    def follow(self, plan: Plan) -> None:
+        self.synopsis.load(plan.hot_keys, plan.hot_counts.view(np.uint64))
+        self.filter.cells[:] = 0
+        self.filter.append(self.synopsis.hot_keys())
+        self.meta[3] = self.meta[2]
+
+    def _resize(self, previous: NDArray[np.int64]) -> None:
+        self.meta[0] %= self.n_workers
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        synopsis = {f"synopsis.{name}": array for name, array in self.synopsis.state._asdict().items()}
+        return {"cells": self.filter.cells, "signals": self.signals, "meta": self.meta, **synopsis}
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.filter.cells, self.signals, self.meta = arrays["cells"], arrays["signals"], arrays["meta"]
+        self.synopsis.state = CoinArrays(*(arrays[f"synopsis.{name}"] for name in CoinArrays._fields))
+
+
+@njit(cache=True)
+def _route(
+    new: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    bits: NDArray[np.uint64],
+    hot: NDArray[np.bool_],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    draws: NDArray[np.uint64],
+    cells: NDArray[np.uint16],
+    n_hashes: int,
+    signals: NDArray[np.uint64],
+    meta: NDArray[np.int64],
+    r: int,
+    l: int,  # noqa: E741
+    p: float,
+    zeta: int,
+    seed: np.uint64,
+    n_workers: int,
+    delay: int,
+    out: NDArray[np.int32],
+) -> None:
+    """`out` holds the home of each tuple; hot tuples are given the next worker instead."""
+    cursor, position = meta[0], meta[1]
+    changes = np.empty(len(keys) + 1, dtype=np.uint64)
+    mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
+    for i in range(len(new)):
+        if meta[3] < meta[2]:
+            _apply(signals, meta, position, cells, n_hashes)
+        if counting_bloom_filter.contains(cells, n_hashes, new[i]):
+            out[i] = cursor
+            cursor = cursor + 1 if cursor + 1 < n_workers else 0
+        number = coin_synopsis.draw(draws, seed)
+        if number & mask == mask:
+            appended, deleted = coin_synopsis.record(
+                keys,
+                bits,
+                hot,
+                table,
+                where,
+                sizes,
+                draws,
+                new[i],
+                heads_of(number >> np.uint64(r)),
+                l,
+                p,
+                zeta,
+                seed,
+                changes,
+            )
+            if appended:
+                _send(signals, meta, new[i], _APPEND, position + delay, cells, n_hashes)
+            for j in range(deleted):
+                _send(signals, meta, changes[j], _DELETE, position + delay, cells, n_hashes)
+        position += 1
+    meta[0], meta[1] = cursor, position
+
+
+@njit(cache=True)
+def _send(
+    signals: NDArray[np.uint64],
+    meta: NDArray[np.int64],
+    key: np.uint64,
+    kind: int,
+    arrival: int,
+    cells: NDArray[np.uint16],
+    n_hashes: int,
+) -> None:
+    """Queue a signal; where the queue is full the oldest arrives early."""
+    if meta[2] - meta[3] == len(signals):
+        _apply(signals, meta, np.int64(signals[meta[3] % len(signals), 2]), cells, n_hashes)
+    at = meta[2] % len(signals)
+    signals[at, 0] = key
+    signals[at, 1] = np.uint64(kind)
+    signals[at, 2] = np.uint64(arrival)
+    meta[2] += 1
+
+
+@njit(cache=True)
+def _apply(
+    signals: NDArray[np.uint64], meta: NDArray[np.int64], position: int, cells: NDArray[np.uint16], n_hashes: int
+) -> None:
+    """Let the signals that have arrived by now change the filter."""
+    while meta[3] < meta[2] and np.int64(signals[meta[3] % len(signals), 2]) <= position:
+        at = meta[3] % len(signals)
+        if signals[at, 1] == np.uint64(_APPEND):
+            counting_bloom_filter.append(cells, n_hashes, signals[at, 0])
+        else:
+            counting_bloom_filter.delete(cells, n_hashes, signals[at, 0])
+        meta[3] += 1

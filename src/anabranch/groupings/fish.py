@@ -1,0 +1,341 @@
+"""FISH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.groupings.candidates import Candidates, fill_line
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.plan import Plan, Report
+from anabranch.sketches import EpochCounters, epoch_counters
+from anabranch.sketches.epoch_counters import EpochArrays
+
+# A worker's measured speed is an average over about so many reports.
+_REPORTS = 40
+# Relative fluctuation of one report: the paper measured 4.37 % (Observation 2).
+_FLUCTUATION = 0.05
+
+_CHK, _D_CHOICES, _W_CHOICES = 0, 1, 2
+_HOT = {"chk": _CHK, "d-choices": _D_CHOICES, "w-choices": _W_CHOICES}
+
+
+@dataclass(frozen=True)
+class Fish(Grouping):
+    """Recent hot keys get workers by their frequency, each tuple the worker with the shortest wait.
+
+    When to use it: hot keys that change over time, workers of different speed, workers that come and go.
+
+    Guarantees
+    ----------
+    A key has at most two candidates while it is not hot, and at most n_workers / 2^i (or d_min) while its frequency is
+    below 2^−i of the highest.
+
+    Parameters
+    ----------
+    epoch
+        Tuples between two decays of the counts, the paper's N_epoch; default max(1000, 40 n_workers).
+    alpha
+        What remains of a count after an epoch; 1 switches epochs off.
+    theta
+        A key is hot above this share of the recent tuples; default 1 / (4 n_workers).
+    capacity
+        Counters, the paper's K_max; default max(1000, 10 n_workers).
+    d_min
+        Fewest candidates of a hot key.
+    interval_s
+        Backlogs are brought up to date every so many seconds, the paper's T.
+    virtual_nodes
+        Points a worker on the consistent-hash ring.
+    hot_keys
+        "chk": graded numbers of workers (Algorithm 2). "d-choices", "w-choices": the ablations with Nasir's handling.
+    assignment
+        "waiting-time": by inferred backlog and speed (Algorithm 3). "count": by tuples sent, the ablation.
+    hashing
+        "ring": candidates from the consistent-hash ring. "modulo": the ablation without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> router = Fish().build(n_workers=4)
+    >>> sorted(router.route(np.zeros(8, dtype=np.uint64)).tolist())
+    [0, 0, 1, 1, 2, 2, 3, 3]
+
+    References
+    ----------
+    "Efficient time-evolving stream processing at scale" (FISH), sections 4 and 5. Ours: epoch and capacity grow with the
+    workers (the paper's 1000 and 1000 make nearly every key hot with 128 workers); d is the floor of
+    n_workers / 2^index; a key's frequency is its count over the decayed total; its number of workers M_k is forgotten
+    when it loses its counter (the paper never shrinks it); an assignment is counted once, in C_w (the paper adds it in
+    line 18 and again as N_w in line 7); each of S sources drains T / (S · P_w) tuples, not T / P_w; nothing is drained
+    before the first report of P_w; P_w is an average over reports, shrunk towards the mean of all workers as far as
+    their differences could be noise.
+    """
+
+    name = "fish"
+    paper = "FISH (time-evolving streams)"
+
+    epoch: int | None = None
+    alpha: float = 0.2
+    theta: float | None = None
+    capacity: int | None = None
+    d_min: int = 2
+    interval_s: float = 10.0
+    virtual_nodes: int = 100
+    hot_keys: str = "chk"
+    assignment: str = "waiting-time"
+    hashing: str = "ring"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise ConfigError(f"alpha must be from 0 to 1, got {self.alpha}")
+        if self.theta is not None and not 0 < self.theta <= 1:
+            raise ConfigError(f"theta must be above 0 and at most 1, got {self.theta}")
+        if not self.interval_s > 0:
+            raise ConfigError(f"interval_s must be above 0, got {self.interval_s}")
+        for name in ("epoch", "capacity", "d_min", "virtual_nodes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be at least 1, got {value}")
+        for name, allowed in (
+            ("hot_keys", tuple(_HOT)),
+            ("assignment", ("waiting-time", "count")),
+            ("hashing", ("ring", "modulo")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return FishRouter(self, n_workers, source, n_sources, seed)
+
+
+class FishRouter(Router):
+    """FISH in one source.
+
+    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured`, `assigned` is M_k per slot of the counters; `tally`
+    counts tuples and the candidates they had.
+    """
+
+    grouping: Fish
+
+    def __init__(self, grouping: Fish, n_workers: int, source: int, n_sources: int, seed: int) -> None:
+        super().__init__(grouping, n_workers, source, n_sources, seed)
+        epoch = grouping.epoch or max(1000, 40 * n_workers)
+        self.counters = EpochCounters(grouping.capacity or max(1000, 10 * n_workers), epoch, grouping.alpha)
+        self.assigned = np.zeros(self.counters.capacity, dtype=np.int32)
+        self.backlog = np.zeros(n_workers)
+        self.measured = np.ones(n_workers)
+        self.seconds = np.ones(n_workers)
+        self.meta = np.zeros(2)  # t_pri, reports of speeds so far
+        self.tally = np.zeros(2, dtype=np.int64)
+        self.candidates = self._make_candidates()
+
+    @property
+    def mean_candidates(self) -> float:
+        """Candidates a tuple had, on average."""
+        return float(self.tally[1] / self.tally[0]) if self.tally[0] else 0.0
+
+    def _make_candidates(self) -> Candidates:
+        return Candidates(self.workers, self.grouping.hashing, self.grouping.virtual_nodes, self.seed)
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        self._drain(now)
+        theta = self.grouping.theta or 1 / (4 * self.n_workers)
+        first, second, places = self.candidates.pairs(keys)
+        seconds = self.seconds if self.grouping.assignment == "waiting-time" else np.ones(self.n_workers)
+        _route(
+            keys,
+            first,
+            second,
+            places,
+            *self.candidates.lines,
+            *self.counters.state,
+            self.assigned,
+            self.backlog,
+            seconds,
+            self.backlog * seconds,
+            self.tally,
+            self.counters.epoch,
+            self.counters.alpha,
+            theta,
+            min(self.grouping.d_min, self.n_workers),
+            _HOT[self.grouping.hot_keys],
+            self.rotation,
+            out,
+        )
+
+    def _drain(self, now: float) -> None:
+        """Lines 3–10 of Algorithm 3: what the workers will have served since the last time."""
+        if now - self.meta[0] <= self.grouping.interval_s:
+            return
+        if self.grouping.assignment == "waiting-time" and self.meta[1]:
+            served = (now - self.meta[0]) / (self.n_sources * self.seconds)
+            np.maximum(self.backlog - served, 0.0, out=self.backlog)
+        self.meta[0] = now
+
+    def begin_window(self) -> None:
+        self.backlog[:] = 0
+
+    def observe(self, report: Report) -> None:
+        """Take the measured seconds per tuple into P_w."""
+        if not len(report.worker_tuples):
+            return
+        tuples = report.worker_tuples[self.workers]
+        seen = tuples > 0
+        if not seen.any():
+            return
+        seconds = report.worker_seconds[self.workers][seen] / tuples[seen]
+        if not self.meta[1]:
+            self.measured[:] = seconds.mean()
+        self.meta[1] += 1
+        self.measured[seen] += (seconds - self.measured[seen]) / min(self.meta[1], _REPORTS)
+        self._estimate_speeds()
+
+    def _estimate_speeds(self) -> None:
+        """Shrink the measured P_w towards their mean, as far as they differ no more than by noise (empirical Bayes).
+
+        Routing by noise would unbalance workers that are alike.
+        """
+        mean = self.measured.mean()
+        noise = (_FLUCTUATION * mean) ** 2 / min(self.meta[1], 2 * _REPORTS - 1)
+        real = max(0.0, self.measured.var() - noise)
+        self.seconds[:] = mean + real / (real + noise) * (self.measured - mean)
+
+    def report(self) -> Report:
+        keys, counts = self.counters.top()
+        return Report(tuples=round(self.counters.total), hot_keys=keys, hot_counts=np.rint(counts).astype(np.int64))
+
+    def follow(self, plan: Plan) -> None:
+        """Take the pooled recent counts for this source's own, and the pooled speeds."""
+        counts = plan.hot_counts / self.n_sources
+        self.counters.load(plan.hot_keys, counts, plan.tuples / self.n_sources)
+        self.assigned[:] = 0
+        known = plan.seconds_per_tuple[self.workers[self.workers < len(plan.seconds_per_tuple)]]
+        if len(known) == self.n_workers and np.isfinite(known).any():
+            self.measured[:] = np.where(np.isfinite(known), known, np.nanmean(known))
+            self.meta[1] += 1
+            self._estimate_speeds()
+
+    def _resize(self, previous: NDArray[np.int64]) -> None:
+        stayed = previous >= 0
+        for name in ("backlog", "measured", "seconds"):
+            values = getattr(self, name)[previous[stayed]]
+            resized = np.full(self.n_workers, values.mean() if len(values) else 1.0)
+            resized[stayed] = values
+            setattr(self, name, resized)
+        self.candidates = self._make_candidates()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        own = {name: getattr(self, name) for name in ("assigned", "backlog", "measured", "seconds", "meta", "tally")}
+        return {**own, **{f"counters.{name}": array for name, array in self.counters.state._asdict().items()}}
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.counters.state = EpochArrays(*(arrays.pop(f"counters.{name}") for name in EpochArrays._fields))
+        for name, array in arrays.items():
+            setattr(self, name, array)
+        self.candidates = self._make_candidates()
+
+
+@njit(cache=True)
+def _route(
+    keys: NDArray[np.uint64],
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    places: NDArray[np.int32],
+    lines: NDArray[np.int32],
+    line_keys: NDArray[np.uint64],
+    line_sizes: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    counts: NDArray[np.float64],
+    monitored: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    heap: NDArray[np.int32],
+    place: NDArray[np.int32],
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    assigned: NDArray[np.int32],
+    backlog: NDArray[np.float64],
+    seconds: NDArray[np.float64],
+    wait: NDArray[np.float64],
+    tally: NDArray[np.int64],
+    epoch: int,
+    alpha: float,
+    theta: float,
+    d_min: int,
+    mode: int,
+    rotation: int,
+    out: NDArray[np.int32],
+) -> None:
+    n = len(backlog)
+    for i in range(len(keys)):
+        slot, fresh = epoch_counters.add(
+            counts, monitored, table, where, heap, place, sums, sizes, keys[i], epoch, alpha
+        )
+        if fresh:
+            assigned[slot] = 0
+        d = 2
+        count = counts[place[slot]]
+        if count > theta * sums[0]:
+            d = _hot_choices(count, sums, mode, d_min, n)
+            if mode == _CHK:
+                d = max(d, assigned[slot])
+                assigned[slot] = d
+        if d >= n:
+            d = n
+            worker = _shortest_wait(wait, rotation)
+        elif d <= 2:
+            worker = second[i] if d == 2 and wait[second[i]] < wait[first[i]] else first[i]
+        else:
+            line = slot % len(lines)
+            if line_keys[line] != keys[i] or line_sizes[line] < d:
+                fill_line(lines[line], d, first[i], second[i], places[i], owners, n)
+                line_keys[line] = keys[i]
+                line_sizes[line] = d
+            worker = lines[line, 0]
+            shortest = wait[worker]
+            for j in range(1, d):
+                if wait[lines[line, j]] < shortest:
+                    worker = lines[line, j]
+                    shortest = wait[worker]
+        backlog[worker] += 1
+        wait[worker] = backlog[worker] * seconds[worker]
+        tally[0] += 1
+        tally[1] += d
+        out[i] = worker
+
+
+@njit(cache=True, inline="always")
+def _hot_choices(count: float, sums: NDArray[np.float64], mode: int, d_min: int, n: int) -> int:
+    """Workers of a hot key: Algorithm 2, or Nasir's d and W choices."""
+    if mode == _W_CHOICES:
+        return n
+    if mode == _D_CHOICES:
+        return min(n, max(2, np.int64(np.ceil(sums[1] / sums[0] * n))))
+    d = n
+    ratio = sums[1] / count
+    while ratio >= 2 and d > 0:
+        ratio /= 2
+        d //= 2
+    return max(d, d_min)
+
+
+@njit(cache=True, inline="always")
+def _shortest_wait(wait: NDArray[np.float64], rotation: int) -> int:
+    """The worker with the shortest wait, the first of them from `rotation` on, around."""
+    worker = rotation
+    shortest = wait[rotation]
+    for j in range(rotation + 1, len(wait)):
+        if wait[j] < shortest:
+            shortest = wait[j]
+            worker = j
+    for j in range(rotation):
+        if wait[j] < shortest:
+            shortest = wait[j]
+            worker = j
+    return worker

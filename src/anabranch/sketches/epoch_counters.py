@@ -1,0 +1,287 @@
+"""Epoch counters: the keys that were frequent of late."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.sketches import slot_table
+
+
+class EpochArrays(NamedTuple):
+    """Flat arrays of the sketch, for kernels.
+
+    Slot s counts `keys[s]`, and its count is ``counts[place[s]]``: counts stand in the order of a four-way heap by
+    (count, slot), so that a step down it reads neighbours in memory. `heap` is the inverse of `place`. `sums` holds the
+    decayed total and the largest count; `sizes` the slots in use and the tuples of the current epoch.
+    """
+
+    counts: NDArray[np.float64]
+    keys: NDArray[np.uint64]
+    table: NDArray[np.int32]
+    where: NDArray[np.int32]
+    heap: NDArray[np.int32]
+    place: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+
+class EpochCounters:
+    """Counts of the heaviest recent keys: replace-min within an epoch, decay between epochs.
+
+    When to use it: when yesterday's hot keys must not count as much as today's.
+
+    Guarantees
+    ----------
+    - At most `capacity` keys are kept; each epoch the counts shrink to `alpha` times themselves.
+    - With alpha = 1 an estimate is at least the true count.
+
+    Parameters
+    ----------
+    capacity
+        Number of counters, the paper's K_max.
+    epoch
+        Tuples an epoch, the paper's N_epoch.
+    alpha
+        What remains of a count after an epoch; 1 never forgets, 0 forgets all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sketch = EpochCounters(capacity=10, epoch=4, alpha=0.5)
+    >>> sketch.update(np.array([7, 7, 7, 8, 9], dtype=np.uint64))
+    >>> sketch.estimate(np.array([7, 8, 9], dtype=np.uint64)).tolist()
+    [1.5, 0.5, 1.0]
+
+    References
+    ----------
+    FISH, section 4.1.1, Algorithm 1. Of several least counts the one in the lowest slot is replaced, which the paper
+    leaves open.
+    """
+
+    def __init__(self, capacity: int = 1000, epoch: int = 1000, alpha: float = 0.2) -> None:
+        if capacity < 1:
+            raise ConfigError(f"capacity must be at least 1, got {capacity}")
+        if epoch < 1:
+            raise ConfigError(f"epoch must be at least 1, got {epoch}")
+        if not 0 <= alpha <= 1:
+            raise ConfigError(f"alpha must be from 0 to 1, got {alpha}")
+        self.capacity = capacity
+        self.epoch = epoch
+        self.alpha = alpha
+        self.state = EpochArrays(
+            counts=np.zeros(capacity),
+            keys=np.zeros(capacity, dtype=np.uint64),
+            table=slot_table.empty(capacity),
+            where=np.zeros(capacity, dtype=np.int32),
+            heap=np.zeros(capacity, dtype=np.int32),
+            place=np.zeros(capacity, dtype=np.int32),
+            sums=np.zeros(2),
+            sizes=np.zeros(2, dtype=np.int64),
+        )
+
+    @property
+    def total(self) -> float:
+        """Tuples seen, decayed as the counts are."""
+        return float(self.state.sums[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(array.nbytes for array in self.state)
+
+    def update(self, keys: NDArray[np.uint64]) -> None:
+        """Count each key once."""
+        _update(*self.state, keys, self.epoch, self.alpha)
+
+    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Decayed count of each key; the least count for keys that have no counter once all counters are taken."""
+        out = np.zeros(len(keys))
+        _estimate(*self.state, keys, out)
+        return out
+
+    def top(self, n: int | None = None) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Keys and counts of the `n` heaviest (all if None), heaviest first."""
+        used = int(self.state.sizes[0])
+        counts, keys = self.state.counts[:used], self.state.keys[self.state.heap[:used]]
+        order = np.lexsort((keys, -counts))[:n]
+        return keys[order], counts[order]
+
+    def merge(self, other: EpochCounters) -> None:
+        """Add another sketch's recent stream to this one; epochs are taken to end together."""
+        both = [self.top(), other.top()]
+        keys, inverse = np.unique(np.concatenate([keys for keys, _ in both]), return_inverse=True)
+        counts = np.bincount(inverse, weights=np.concatenate([counts for _, counts in both]), minlength=len(keys))
+        self.load(keys, counts, self.total + other.total)
+
+    def load(self, keys: NDArray[np.uint64], counts: NDArray[np.float64], total: float) -> None:
+        """Become a sketch of these counters, the heaviest of them, at the start of an epoch."""
+        kept = np.lexsort((keys, -counts))[: self.capacity]
+        n = len(kept)
+        self.state.keys[:n] = keys[kept]
+        self.state.counts[:n] = counts[kept]
+        self.state.heap[:n] = np.arange(n)
+        self.state.sums[:] = total, counts.max(initial=0.0)
+        self.state.sizes[:] = n, 0
+        slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
+        _heapify(self.state.counts, self.state.heap, self.state.place, n)
+
+
+@njit(cache=True, inline="always")
+def _less(count_a: float, slot_a: int, count_b: float, slot_b: int) -> bool:
+    return count_a < count_b or (count_a == count_b and slot_a < slot_b)
+
+
+@njit(cache=True, inline="always")
+def _sift_down(
+    counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], at: int, size: int
+) -> None:
+    slot = heap[at]
+    count = counts[at]
+    while True:
+        child = 4 * at + 1
+        if child >= size:
+            break
+        least = child
+        for other in range(child + 1, min(child + 4, size)):
+            if _less(counts[other], heap[other], counts[least], heap[least]):
+                least = other
+        if _less(count, slot, counts[least], heap[least]):
+            break
+        heap[at] = heap[least]
+        counts[at] = counts[least]
+        place[heap[at]] = at
+        at = least
+    heap[at] = slot
+    counts[at] = count
+    place[slot] = at
+
+
+@njit(cache=True)
+def _sift_up(counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], at: int) -> None:
+    slot = heap[at]
+    count = counts[at]
+    while at > 0:
+        parent = (at - 1) // 4
+        if not _less(count, slot, counts[parent], heap[parent]):
+            break
+        heap[at] = heap[parent]
+        counts[at] = counts[parent]
+        place[heap[at]] = at
+        at = parent
+    heap[at] = slot
+    counts[at] = count
+    place[slot] = at
+
+
+@njit(cache=True)
+def _heapify(counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], size: int) -> None:
+    for at in range(size):
+        place[heap[at]] = at
+    for at in range((size + 2) // 4, -1, -1):
+        if at < size:
+            _sift_down(counts, heap, place, at, size)
+
+
+@njit(cache=True)
+def _decay(
+    counts: NDArray[np.float64],
+    heap: NDArray[np.int32],
+    place: NDArray[np.int32],
+    sums: NDArray[np.float64],
+    size: int,
+    alpha: float,
+) -> None:
+    """End of an epoch. Counts so small that they round to the same value change their order, hence the new heap."""
+    for at in range(size):
+        counts[at] *= alpha
+    sums *= alpha
+    _heapify(counts, heap, place, size)
+
+
+@njit(cache=True, inline="always")
+def add(
+    counts: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    heap: NDArray[np.int32],
+    place: NDArray[np.int32],
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    key: np.uint64,
+    epoch: int,
+    alpha: float,
+) -> tuple[int, bool]:
+    """Count `key` once; its slot, and whether the slot was another key's or nobody's before."""
+    if sizes[1] == epoch:
+        if alpha < 1:
+            _decay(counts, heap, place, sums, sizes[0], alpha)
+        sizes[1] = 0
+    at = slot_table.place_of(key, keys, table)
+    slot = table[at] - 1
+    fresh = slot < 0
+    if fresh:
+        grows = sizes[0] < len(keys)
+        slot = np.int32(sizes[0]) if grows else heap[0]
+        previous = where[slot]
+        table[at] = slot + 1
+        where[slot] = at
+        keys[slot] = key
+        if grows:
+            counts[slot] = 1.0
+            heap[slot] = slot
+            sizes[0] += 1
+            _sift_up(counts, heap, place, slot)
+        else:
+            slot_table.delete(previous, keys, table, where)
+            counts[0] += 1
+            _sift_down(counts, heap, place, 0, sizes[0])
+    else:
+        counts[place[slot]] += 1
+        _sift_down(counts, heap, place, place[slot], sizes[0])
+    sums[0] += 1
+    sums[1] = max(sums[1], counts[place[slot]])
+    sizes[1] += 1
+    return slot, fresh
+
+
+@njit(cache=True)
+def _update(
+    counts: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    heap: NDArray[np.int32],
+    place: NDArray[np.int32],
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    new: NDArray[np.uint64],
+    epoch: int,
+    alpha: float,
+) -> None:
+    for i in range(len(new)):
+        add(counts, keys, table, where, heap, place, sums, sizes, new[i], epoch, alpha)
+
+
+@njit(cache=True)
+def _estimate(
+    counts: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    where: NDArray[np.int32],
+    heap: NDArray[np.int32],
+    place: NDArray[np.int32],
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    asked: NDArray[np.uint64],
+    out: NDArray[np.float64],
+) -> None:
+    floor = counts[0] if sizes[0] == len(keys) else 0.0
+    for i in range(len(asked)):
+        slot = table[slot_table.place_of(asked[i], keys, table)] - 1
+        out[i] = counts[place[slot]] if slot >= 0 else floor

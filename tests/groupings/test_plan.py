@@ -1,0 +1,52 @@
+"""Pooling of reports, and the table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anabranch.groupings import Plan, Report, ShuffleGrouping, Table
+from anabranch.groupings.plan import pool_hot_keys, pool_seconds
+
+
+def hot(keys: list[int], counts: list[int]) -> Report:
+    return Report(tuples=sum(counts), hot_keys=np.array(keys, np.uint64), hot_counts=np.array(counts, np.int64))
+
+
+def workers(tuples: list[int], seconds: list[float]) -> Report:
+    return Report(worker_tuples=np.array(tuples, np.int64), worker_seconds=np.array(seconds))
+
+
+def test_counts_of_a_key_add_up_over_the_reports_and_come_heaviest_first():
+    keys, counts = pool_hot_keys([hot([5, 2**64 - 1], [7, 3]), Report(), hot([2**64 - 1, 8], [9, 7])])
+    assert keys.tolist() == [2**64 - 1, 5, 8]
+    assert counts.tolist() == [12, 7, 7]
+    assert keys.dtype == np.uint64
+    assert counts.dtype == np.int64
+    assert [len(array) for array in pool_hot_keys([Report()])] == [0, 0]
+
+
+def test_seconds_per_tuple_are_pooled_and_old_figures_stay_where_nothing_came():
+    first = pool_seconds(None, [workers([10, 0, 4], [5.0, 0.0, 4.0]), Report(), workers([10, 0, 4], [15.0, 0.0, 4.0])])
+    assert first[[0, 2]].tolist() == [1.0, 1.0]
+    assert np.isnan(first[1])
+    second = pool_seconds(Plan(seconds_per_tuple=first), [workers([0, 2], [0.0, 6.0])])
+    assert second.tolist() == [1.0, 3.0, 1.0]
+    assert pool_seconds(Plan(seconds_per_tuple=second), [Report()]).tolist() == [1.0, 3.0, 1.0]
+    assert len(pool_seconds(None, [])) == 0
+
+
+def test_a_plan_survives_workers_that_went_away():
+    """Fewer workers report than the last plan knew."""
+    grouping = ShuffleGrouping()
+    plan = grouping.fold(None, [workers([1, 1, 1], [1.0, 2.0, 3.0])])
+    plan = grouping.fold(plan, [workers([2], [8.0])])
+    assert plan.version == 1
+    assert plan.seconds_per_tuple.tolist() == [4.0, 2.0, 3.0]
+
+
+def test_a_table_lists_the_workers_of_a_key():
+    table = Table(np.array([7, 9], np.uint64), np.array([0, 1, 4]), np.array([3, 0, 1, 1], np.int32))
+    assert table.workers_of(7).tolist() == [3]
+    assert table.workers_of(9).tolist() == [0, 1, 1]
+    assert table.workers_of(8).tolist() == []
+    assert table.workers_of(8).dtype == np.int32

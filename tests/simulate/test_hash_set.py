@@ -1,0 +1,89 @@
+"""Hash sets and counts against Python's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+
+from anabranch.simulate.hash_set import HashSet, KeyCounts, insert
+
+# Values that collide in their low bits, the empty mark and its stand-in.
+VALUES = st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1), st.integers(0, 200).map(lambda i: i << 44))
+
+
+@njit
+def insert_all(table, size, values, new):
+    for i in range(len(values)):
+        new[i] = insert(table, size, values[i])
+
+
+def inserted(held: HashSet, values: list[int]) -> list[bool]:
+    held.reserve(len(values))
+    new = np.zeros(len(values), dtype=np.bool_)
+    insert_all(held.table, held.size, np.array(values, dtype=np.uint64), new)
+    return new.tolist()
+
+
+@given(st.lists(st.lists(VALUES, max_size=300), max_size=4))
+def test_a_set_tells_new_values_from_known_ones(parts):
+    held, expected = HashSet(size=4), set()
+    for part in parts:
+        for value, new in zip(part, inserted(held, part), strict=True):
+            # 0 marks an empty place: it is one with 1.
+            value = value or 1
+            assert new == (value not in expected)
+            expected.add(value)
+        assert len(held) == len(expected)
+
+
+def test_a_set_grows_and_keeps_its_values():
+    held = HashSet(size=4)
+    values = np.random.default_rng(0).integers(1, 2**63, 5000).tolist()
+    for start in range(0, 5000, 77):
+        inserted(held, values[start : start + 77])
+    assert len(held) == len(set(values))
+    assert not any(inserted(held, values))
+    assert len(held.table) >= 2 * len(held)
+
+
+def test_zero_is_a_value():
+    held = HashSet()
+    assert inserted(held, [0, 0]) == [True, False]
+    assert len(held) == 1
+
+
+def test_a_cleared_set_is_empty_and_keeps_its_room():
+    held = HashSet(size=4)
+    inserted(held, list(range(1, 100)))
+    room = len(held.table)
+    held.clear()
+    assert len(held) == 0
+    assert len(held.table) == room
+    assert all(inserted(held, list(range(1, 100))))
+
+
+@given(st.lists(st.lists(VALUES, max_size=300), max_size=4))
+def test_counts_are_those_of_a_counter(parts):
+    counts, expected = KeyCounts(), Counter()
+    for part in parts:
+        counts.update(np.array(part, dtype=np.uint64))
+        expected.update(part)
+    keys, times = counts.result()
+    assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("n", [511, 512, 513, 1024, 20_000])
+def test_counts_grow(n):
+    values = np.random.default_rng(1).integers(0, 2**64, n, dtype=np.uint64)
+    values[0] = 0
+    counts = KeyCounts()
+    counts.update(values)
+    counts.update(values[: n // 2])
+    keys, times = counts.result()
+    expected = Counter(values.tolist()) + Counter(values[: n // 2].tolist())
+    assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == expected
