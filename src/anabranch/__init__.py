@@ -18,7 +18,7 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-__all__ = ["errors", "groupings", "hashing", "metrics", "report", "simulate", "sketches", "streams"]
+__all__ = ["errors", "groupings", "hashing", "metrics", "predictors", "report", "simulate", "sketches", "streams"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -18,6 +18,15 @@ class Call(NamedTuple):
     value: Any
 
 
+class Routed(NamedTuple):
+    """Arguments of a call of `route`, and what it gave."""
+
+    keys: list[int]
+    now: float
+    step_s: float
+    workers: list[int]
+
+
 @dataclass(frozen=True, eq=False)
 class Recorded(Grouping):
     """Round robin. The log has the calls on the routers of `build_all` and on `fold`."""
@@ -54,9 +63,9 @@ class _RecordedRouter(Router):
         if self.grouping.logging:
             self.grouping.log.append(Call(what, self.source, value))
 
-    def route(self, keys, now=0.0):
-        workers = super().route(keys, now)
-        self._log("route", (keys.tolist(), now, workers.tolist()))
+    def route(self, keys, now=0.0, step_s=0.0):
+        workers = super().route(keys, now, step_s)
+        self._log("route", Routed(keys.tolist(), now, step_s, workers.tolist()))
         return workers
 
     def _route(self, keys, now, out) -> None:

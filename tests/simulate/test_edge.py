@@ -15,7 +15,7 @@ from .recorded import Recorded
 
 
 def routed(recorded: Recorded, source: int | None = None) -> list[int]:
-    return [key for keys, _, _ in recorded.calls("route", source) for key in keys]
+    return [key for call in recorded.calls("route", source) for key in call.keys]
 
 
 def tuples_before(recorded: Recorded, what: str) -> list[int]:
@@ -23,7 +23,7 @@ def tuples_before(recorded: Recorded, what: str) -> list[int]:
     seen, out = 0, []
     for call in recorded.log:
         if call.what == "route":
-            seen += len(call.value[0])
+            seen += len(call.value.keys)
         elif call.what == what and call.source <= 0:
             out.append(seen)
     return out
@@ -55,8 +55,17 @@ def test_now_is_the_arrival_of_a_sources_first_tuple():
     recorded = Recorded()
     ts = np.array([0.0, 0.5, 0.75, 4.0, 4.5, 9.0])
     simulate(Listed(np.arange(6), ts=ts, batch=4), recorded, Settings(n_workers=2, n_sources=2))
-    assert [now for _, now, _ in recorded.calls("route", 0)] == [0.0, 4.5]
-    assert [now for _, now, _ in recorded.calls("route", 1)] == [0.5, 9.0]
+    assert [call.now for call in recorded.calls("route", 0)] == [0.0, 4.5]
+    assert [call.now for call in recorded.calls("route", 1)] == [0.5, 9.0]
+
+
+def test_step_s_is_the_mean_time_between_a_sources_tuples():
+    recorded, regular = Recorded(), Recorded()
+    ts = np.array([0.0, 0.5, 0.75, 4.0, 4.5, 9.0, 20.0])
+    simulate(Listed(np.arange(7), ts=ts), recorded, Settings(n_workers=2, n_sources=2, report_s=100.0))
+    assert [call.step_s for call in recorded.calls("route")] == [20.0 / 3, 8.5 / 2]
+    simulate(skewed(1000, 9, seed=0, batch=300), regular, Settings(n_workers=2, n_sources=4, rate=64))
+    assert {call.step_s for call in regular.calls("route")} == {4 / 64}
 
 
 def test_reports_come_every_report_s_of_virtual_time():
@@ -163,7 +172,7 @@ def test_workers_change_exactly_at_the_given_tuple():
     simulate(skewed(1000, 9, seed=0, batch=333), recorded, given)
     assert tuples_before(recorded, "set_workers") == [130, 407, 407, 900]
     assert recorded.calls("set_workers") == [[0, 1, 2, 3], [1, 2, 3], [1, 2], [2]]
-    routes = [worker for _, _, workers in recorded.calls("route") for worker in workers]
+    routes = [worker for call in recorded.calls("route") for worker in call.workers]
     assert [set(part) for part in np.split(np.array(routes), [130, 407, 900])] == [{0, 1}, {0, 1, 2, 3}, {1, 2}, {2}]
 
 

@@ -79,7 +79,9 @@ def test_a_change_is_read_from_text(text, change):
     assert Change.parse(text) == change
 
 
-@pytest.mark.parametrize("text", ["", "5000", "5000:", "5000:2", "x:+2", "5000:+x", "5000:-", "-5:+2", ":+2", "5000:+0"])
+@pytest.mark.parametrize(
+    "text", ["", "5000", "5000:", "5000:2", "x:+2", "5000:+x", "5000:-", "-5:+2", ":+2", "5000:+0"]
+)
 def test_a_change_that_cannot_be_read_says_how_to_write_one(text):
     with pytest.raises(ConfigError, match=r"^cannot read the change .*; write 5000000:\+2"):
         Change.parse(text)
@@ -87,12 +89,12 @@ def test_a_change_that_cannot_be_read_says_how_to_write_one(text):
 
 @pytest.mark.parametrize("parameters", [{}, {"add": -1}, {"add": 1, "remove": 2}, {"add": -1, "remove": 2}])
 def test_a_change_either_adds_or_removes(parameters):
-    with pytest.raises(ConfigError, match="^a change adds workers or removes one"):
+    with pytest.raises(ConfigError, match=r"^a change adds workers or removes one"):
         Change(10, **parameters)
 
 
 def test_a_change_before_the_stream_is_refused():
-    with pytest.raises(ConfigError, match="^a change must be at tuple 0 or later, got -1"):
+    with pytest.raises(ConfigError, match=r"^a change must be at tuple 0 or later, got -1"):
         Change(-1, add=1)
 
 

@@ -43,14 +43,14 @@ def test_tuples_that_all_arrive_at_once_have_no_rate():
 @pytest.mark.parametrize("batch", [2, 10])
 def test_a_tuple_without_a_timestamp_is_refused(batch):
     stream = Listed(np.arange(5), ts=np.array([0.0, 1.0, 2.0, np.nan, 4.0]), batch=batch)
-    with pytest.raises(InputError, match="^every tuple needs a timestamp"):
+    with pytest.raises(InputError, match=r"^every tuple needs a timestamp"):
         simulate(stream, KeyGrouping())
 
 
 @pytest.mark.parametrize("batch", [2, 3, 10])
 def test_timestamps_that_go_back_are_refused(batch):
     stream = Listed(np.arange(5), ts=np.array([0.0, 1.0, 7.0, 3.5, 4.0]), batch=batch)
-    with pytest.raises(InputError, match="^timestamps must not go back, got 3.5 s after 7 s; sort the rows"):
+    with pytest.raises(InputError, match=r"^timestamps must not go back, got 3.5 s after 7 s; sort the rows"):
         simulate(stream, KeyGrouping())
 
 
@@ -61,7 +61,7 @@ def test_a_source_column_that_is_not_there_is_named():
 
 @pytest.mark.parametrize("grouping", [KeyGrouping(), OfflineGreedy()])
 def test_a_stream_without_tuples_is_refused(grouping):
-    with pytest.raises(InputError, match="^the stream has no tuples"):
+    with pytest.raises(InputError, match=r"^the stream has no tuples"):
         simulate(Listed(np.zeros(0, dtype=np.int64)), grouping)
 
 

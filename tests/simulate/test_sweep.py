@@ -83,7 +83,7 @@ def test_repeats_take_the_next_seeds_and_are_averaged():
 
 
 def test_no_repeat_is_no_run():
-    with pytest.raises(ConfigError, match="^repeat must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"^repeat must be at least 1, got 0"):
         list(sweep(make_stream, GROUPINGS, SETTINGS, repeat=0))
 
 

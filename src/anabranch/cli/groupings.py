@@ -29,4 +29,4 @@ def groupings(
         cls = named(listed)
         parameters = ", ".join(f"{parameter}={default}" for parameter, default in settable(cls).items())
         table.add_row(listed, cls.summary(), cls.paper, parameters)
-    Console(soft_wrap=not Console().is_terminal, width=None if Console().is_terminal else 200).print(table)
+    Console(soft_wrap=not Console().is_terminal, width=None if Console().is_terminal else 500).print(table)

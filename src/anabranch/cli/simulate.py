@@ -16,7 +16,7 @@ from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
     from anabranch.groupings import Grouping
-    from anabranch.simulate import Cell, Settings
+    from anabranch.simulate import Cell, Change, Settings
     from anabranch.streams import Stream
 
 # Stream parameters on the command line: option, parameter of the stream, default where the stream needs one.
@@ -133,17 +133,19 @@ def simulate(
         vary |= swept
     cells: list[Cell] = []
     chosen = _groupings(grouping)
-    settings = _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, change, reset_loads)
     settings = replace(
-        settings,
-        limit=None if tuples is None else values.whole(tuples, "--tuples"),
+        _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, reset_loads),
+        limit=None if tuples is None else _tuples(tuples),
         source_key="key" if source_key is not None and source_key == key else source_key,
     )
+    # Whether a change fits depends on the number of workers: all of them are tried before the first run.
+    changes = _changes(change)
+    tried = [replace(settings, n_workers=n, changes=changes) for n in vary["n_workers"]]
     runs = len(chosen) * repeat
     for listed in vary.values():
         runs *= len(listed)
     with _progress_bar(make_stream, vary, runs, settings.limit, show=progress) as advance:
-        for cell in sweep(make_stream, chosen, settings, vary=vary, repeat=repeat, progress=advance):
+        for cell in sweep(make_stream, chosen, tried[0], vary=vary, repeat=repeat, progress=advance):
             cells.append(cell)
     _show(cells, json_, plot)
 
@@ -182,7 +184,7 @@ def _synthetic(
         if parameter in accepted and (text or default) is not None:
             read = values.wholes if option in _WHOLE else values.numbers
             vary[parameter] = list(read(text or default or "", flag))
-    fixed: dict[str, Any] = {"n_tuples": values.whole(tuples, "--tuples")}
+    fixed: dict[str, Any] = {"n_tuples": _tuples(tuples)}
     if half_skew:
         fixed["half_skew"] = True
     return lambda **swept: named(name, **fixed, **swept), vary
@@ -197,10 +199,9 @@ def _settings(
     speeds: str,
     report_s: str,
     report_noise: str,
-    change: list[str] | None,
     reset_loads: bool,
 ) -> Settings:
-    from anabranch.simulate import Change, Settings
+    from anabranch.simulate import Settings
 
     def optional(text: str | None, option: str) -> float | None:
         return None if text is None else values.number(text, option)
@@ -216,14 +217,22 @@ def _settings(
         report_s=values.number(report_s, "--report-s"),
         report_noise=values.number(report_noise, "--report-noise"),
         reset_loads=reset_loads,
-        changes=tuple(Change.parse(_plain_change(text)) for text in change or ()),
     )
 
 
-def _plain_change(text: str) -> str:
-    """The change with its position written out: 5M:+2 is 5000000:+2."""
-    at, colon, what = text.partition(":")
-    return f"{values.whole(at, '--change')}{colon}{what}"
+def _changes(texts: list[str] | None) -> tuple[Change, ...]:
+    """Changes, whose positions may have a suffix: 5M:+2 is 5000000:+2."""
+    from anabranch.simulate import Change
+
+    parts = [text.partition(":") for text in texts or ()]
+    return tuple(Change.parse(f"{values.whole(at, '--change')}{colon}{what}") for at, colon, what in parts)
+
+
+def _tuples(text: str) -> int:
+    n_tuples = values.whole(text, "--tuples")
+    if n_tuples < 1:
+        raise ConfigError(f"--tuples must be at least 1, got {text!r}")
+    return n_tuples
 
 
 @contextmanager

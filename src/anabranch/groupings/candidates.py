@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -13,12 +15,20 @@ from anabranch.hashing.ring import index_shift, ring_position
 _LINES = 256
 
 
+class Lines(NamedTuple):
+    """Long candidate lists that kernels keep: the lists, whose each is, how long it is, and the ring's owners."""
+
+    lists: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    sizes: NDArray[np.int32]
+    owners: NDArray[np.int32]
+
+
 class Candidates:
     """First, second and further candidates of keys, as indexes of the workers alive.
 
     On the ring the candidates of a key are the next distinct workers clockwise; by modulo they are the candidate
-    sequence of the default hash family. `lines` are the arrays that kernels keep long candidate lists in: the lists,
-    whose they are, how long each is, and the ring's owners.
+    sequence of the default hash family.
 
     Parameters
     ----------
@@ -40,11 +50,11 @@ class Candidates:
             owners = np.searchsorted(workers, self.ring.owners).astype(np.int32)
             self._second = _second_owners(owners)
         self._owners = owners
-        self.lines = (
-            np.zeros((_LINES, self.n_workers), dtype=np.int32),
-            np.zeros(_LINES, dtype=np.uint64),
-            np.zeros(_LINES, dtype=np.int32),
-            owners,
+        self.lines = Lines(
+            lists=np.zeros((_LINES, self.n_workers), dtype=np.int32),
+            keys=np.zeros(_LINES, dtype=np.uint64),
+            sizes=np.zeros(_LINES, dtype=np.int32),
+            owners=owners,
         )
 
     def pairs(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

@@ -82,7 +82,7 @@ class DistributionAwareKeyGrouping(Grouping):
 
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: all sources share the mapping."""
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
         """Heavy keys of the first batch, heaviest first to the least loaded; the mapping never changes after it."""

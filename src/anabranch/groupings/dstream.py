@@ -103,7 +103,7 @@ class DStream(Grouping):
         """Routers of all sources; with a global synopsis one router, repeated."""
         if self.synopsis == "local":
             return super().build_all(n_sources, n_workers, seed)
-        return [self.build(n_workers, seed=seed)] * n_sources
+        return self._build_shared(n_sources, n_workers, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
         """One synopsis of all sources (`hot_counts` are bit vectors), and its hot keys to all workers."""
@@ -173,10 +173,12 @@ class _DStreamRouter(Router):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         synopsis = {f"synopsis.{name}": array for name, array in self.synopsis.state._asdict().items()}
-        return {"cells": self.filter.cells, "signals": self.signals, "meta": self.meta, **synopsis}
+        p = np.array([self.synopsis.p])
+        return {"cells": self.filter.cells, "signals": self.signals, "meta": self.meta, "p": p, **synopsis}
 
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.filter.cells, self.signals, self.meta = arrays["cells"], arrays["signals"], arrays["meta"]
+        self.synopsis.p = float(arrays["p"][0])
         self.synopsis.state = CoinArrays(*(arrays[f"synopsis.{name}"] for name in CoinArrays._fields))
 
 
@@ -251,7 +253,7 @@ def _send(
 ) -> None:
     """Queue a signal; where the queue is full the oldest arrives early."""
     if meta[2] - meta[3] == len(signals):
-        _apply(signals, meta, np.int64(signals[meta[3] % len(signals), 2]), cells, n_hashes)
+        _apply(signals, meta, int(signals[meta[3] % len(signals), 2]), cells, n_hashes)
     at = meta[2] % len(signals)
     signals[at, 0] = key
     signals[at, 1] = np.uint64(kind)

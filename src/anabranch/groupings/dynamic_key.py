@@ -206,8 +206,8 @@ class DynamicKeyRouter(Router):
         items, n = self.items, len(kept)
         size = max(1024, capacity, 4 * n)
         self.items = _items(size)
-        for old, new in zip(items, self.items, strict=True):
-            new[:n] = old[kept]
+        for name in Items._fields:
+            getattr(self.items, name)[:n] = getattr(items, name)[kept]
         self.size[0] = n
         self.table = slot_table.empty(size)
         slot_table.fill(self.items.keys, self.table, np.zeros(size, dtype=np.int32), n)
@@ -278,22 +278,19 @@ def _route(
         counts[item] += 1
         width = min(spread[item], n)
         worker, least, below = _least(loads, tally[_TOTAL], homes[i], width, threshold, whole_percents)
-        if spaces[item] == _OLD or width > 2:
-            if time - checked[item] >= check_s and time - times[_STARTED] > warm_up_s:
-                checked[item] = time
-                if spaces[item] == _OLD and least >= threshold:
-                    if width < max_workers:
-                        other = (homes[i] + width) % n
-                        if loads[other] < loads[worker]:
-                            worker = other
-                            spread[item] = width + 1
-                            tally[_SCALE_OUTS] += 1
-                elif width > 2 and below >= 2:
-                    spread[item] = width - 1
-                    tally[_SCALE_DOWNS] += 1
-                    worker, least, below = _least(
-                        loads, tally[_TOTAL], homes[i], width - 1, threshold, whole_percents
-                    )
+        due_check = time - checked[item] >= check_s and time - times[_STARTED] > warm_up_s
+        if due_check and (spaces[item] == _OLD or width > 2):
+            checked[item] = time
+            if spaces[item] == _OLD and least >= threshold:
+                other = (homes[i] + width) % n
+                if width < max_workers and loads[other] < loads[worker]:
+                    worker = other
+                    spread[item] = width + 1
+                    tally[_SCALE_OUTS] += 1
+            elif width > 2 and below >= 2:
+                spread[item] = width - 1
+                tally[_SCALE_DOWNS] += 1
+                worker, least, below = _least(loads, tally[_TOTAL], homes[i], width - 1, threshold, whole_percents)
         loads[worker] += 1
         tally[_TOTAL] += 1
         out[i] = worker

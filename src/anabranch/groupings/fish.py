@@ -68,8 +68,8 @@ class Fish(Grouping):
 
     References
     ----------
-    "Efficient time-evolving stream processing at scale" (FISH), sections 4 and 5. Ours: epoch and capacity grow with the
-    workers (the paper's 1000 and 1000 make nearly every key hot with 128 workers); d is the floor of
+    "Efficient time-evolving stream processing at scale" (FISH), sections 4 and 5. Ours: epoch and capacity grow with
+    the workers (the paper's 1000 and 1000 make nearly every key hot with 128 workers); d is the floor of
     n_workers / 2^index; a key's frequency is its count over the decayed total; its number of workers M_k is forgotten
     when it loses its counter (the paper never shrinks it); an assignment is counted once, in C_w (the paper adds it in
     line 18 and again as N_w in line 7); each of S sources drains T / (S · P_w) tuples, not T / P_w; nothing is drained
@@ -117,8 +117,8 @@ class Fish(Grouping):
 class FishRouter(Router):
     """FISH in one source.
 
-    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured`, `assigned` is M_k per slot of the counters; `tally`
-    counts tuples and the candidates they had.
+    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured`, `assigned` is M_k per
+    slot of the counters; `tally` counts tuples and the candidates they had.
     """
 
     grouping: Fish
@@ -131,7 +131,8 @@ class FishRouter(Router):
         self.backlog = np.zeros(n_workers)
         self.measured = np.ones(n_workers)
         self.seconds = np.ones(n_workers)
-        self.meta = np.zeros(2)  # t_pri, reports of speeds so far
+        # t_pri, reports of speeds so far, tuples an epoch.
+        self.meta = np.array([0.0, 0.0, epoch])
         self.tally = np.zeros(2, dtype=np.int64)
         self.candidates = self._make_candidates()
 
@@ -148,20 +149,20 @@ class FishRouter(Router):
         theta = self.grouping.theta or 1 / (4 * self.n_workers)
         first, second, places = self.candidates.pairs(keys)
         seconds = self.seconds if self.grouping.assignment == "waiting-time" else np.ones(self.n_workers)
+        state = (*self.candidates.lines, *self.counters.state)
         _route(
             keys,
             first,
             second,
             places,
-            *self.candidates.lines,
-            *self.counters.state,
+            *state,
             self.assigned,
             self.backlog,
             seconds,
             self.backlog * seconds,
             self.tally,
-            self.counters.epoch,
-            self.counters.alpha,
+            int(self.meta[2]),
+            self.grouping.alpha,
             theta,
             min(self.grouping.d_min, self.n_workers),
             _HOT[self.grouping.hot_keys],
@@ -316,7 +317,7 @@ def _hot_choices(count: float, sums: NDArray[np.float64], mode: int, d_min: int,
     if mode == _W_CHOICES:
         return n
     if mode == _D_CHOICES:
-        return min(n, max(2, np.int64(np.ceil(sums[1] / sums[0] * n))))
+        return min(n, max(2, int(np.ceil(sums[1] / sums[0] * n))))
     d = n
     ratio = sums[1] / count
     while ratio >= 2 and d > 0:

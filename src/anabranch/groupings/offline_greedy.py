@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.key_table import KeyTable
-from anabranch.groupings.plan import Plan, Report
 from anabranch.hashing import HashFamily, MultiplyShift
 
 
@@ -76,10 +74,6 @@ class OfflineGreedy(Grouping):
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: the table does not change."""
         return self._build_shared(n_sources, n_workers, seed)
-
-    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
-        """Counts are fixed beforehand; reports change nothing but the measured speeds."""
-        return super().fold(previous, reports)
 
 
 class _OfflineGreedyRouter(Router):

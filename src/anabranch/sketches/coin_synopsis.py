@@ -168,7 +168,7 @@ def draw(draws: NDArray[np.uint64], seed: np.uint64) -> np.uint64:
     x = (draws[0] + seed * np.uint64(0xD1342543DE82EF95)) * _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return np.uint64(x ^ (x >> np.uint64(31)))
 
 
 @njit(cache=True)

@@ -70,7 +70,6 @@ class EpochCounters:
             raise ConfigError(f"epoch must be at least 1, got {epoch}")
         if not 0 <= alpha <= 1:
             raise ConfigError(f"alpha must be from 0 to 1, got {alpha}")
-        self.capacity = capacity
         self.epoch = epoch
         self.alpha = alpha
         self.state = EpochArrays(
@@ -83,6 +82,11 @@ class EpochCounters:
             sums=np.zeros(2),
             sizes=np.zeros(2, dtype=np.int64),
         )
+
+    @property
+    def capacity(self) -> int:
+        """Number of counters."""
+        return len(self.state.keys)
 
     @property
     def total(self) -> float:
@@ -115,7 +119,8 @@ class EpochCounters:
         """Add another sketch's recent stream to this one; epochs are taken to end together."""
         both = [self.top(), other.top()]
         keys, inverse = np.unique(np.concatenate([keys for keys, _ in both]), return_inverse=True)
-        counts = np.bincount(inverse, weights=np.concatenate([counts for _, counts in both]), minlength=len(keys))
+        counts = np.zeros(len(keys))
+        np.add.at(counts, inverse, np.concatenate([counts for _, counts in both]))
         self.load(keys, counts, self.total + other.total)
 
     def load(self, keys: NDArray[np.uint64], counts: NDArray[np.float64], total: float) -> None:
@@ -236,7 +241,7 @@ def add(
             counts[slot] = 1.0
             heap[slot] = slot
             sizes[0] += 1
-            _sift_up(counts, heap, place, slot)
+            _sift_up(counts, heap, place, int(slot))
         else:
             slot_table.delete(previous, keys, table, where)
             counts[0] += 1

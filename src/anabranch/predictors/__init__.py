@@ -1,0 +1,10 @@
+"""Predictors: which keys are hot now? DStream's coins and its competitors, behind one interface."""
+
+from anabranch.predictors.adaptive_count_min import AdaptiveCountMin
+from anabranch.predictors.coin import Coin
+from anabranch.predictors.dyadic_count_min import DyadicCountMin
+from anabranch.predictors.evaluate import Score, evaluate
+from anabranch.predictors.predictor import Predictor
+from anabranch.predictors.sliding_space_saving import SlidingSpaceSaving
+
+__all__ = ["AdaptiveCountMin", "Coin", "DyadicCountMin", "Predictor", "Score", "SlidingSpaceSaving", "evaluate"]

@@ -1,0 +1,264 @@
+"""``anabranch simulate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch import groupings
+from anabranch.groupings import PartialKeyGrouping
+from anabranch.simulate import METRICS, Change, Settings, simulate
+from anabranch.streams import Zipf
+
+SMALL = ("simulate", "--tuples", "2k", "--keys", "50", "--window", "500")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    path = tmp_path / "words.parquet"
+    table = {"word": ["to", "be", "or", "not", "to", "be"] * 50, "at": [i * 0.5 for i in range(300)]}
+    pq.write_table(pa.table(table | {"page": [i // 7 for i in range(300)]}), path)
+    return path
+
+
+def records(out: str) -> list[dict]:
+    # NaN is no JSON, though Python reads it.
+    return json.loads(out, parse_constant=pytest.fail)
+
+
+def test_the_table_has_a_row_a_grouping(run):
+    done = run(*SMALL, "--grouping", "key", "--grouping", "shuffle")
+    assert done.code == 0
+    assert done.err == ""
+    head, *rows = [line for line in done.out.splitlines() if line.strip()]
+    assert any("makespan" in line for line in [head, *rows])
+    assert [line.split()[0] for line in rows if line.split()[0] in groupings.names()] == ["key", "shuffle"]
+    assert all(len(line) <= 140 for line in done.out.splitlines())
+
+
+def test_without_a_grouping_there_are_all(run):
+    done = run(*SMALL, "--json", "-")
+    assert [record["grouping"] for record in records(done.out)] == groupings.names()
+
+
+def test_a_grouping_is_called_as_it_was_given(run):
+    done = run(*SMALL, "--grouping", "partial-key(choices=3)", "--grouping", "all", "--grouping", "key", "--json", "-")
+    found = records(done.out)
+    assert [record["grouping"] for record in found] == ["partial-key(choices=3)", *groupings.names()]
+    assert found[0]["parameters"]["choices"] == 3
+    shown = run(*SMALL, "--grouping", "partial-key(choices=3)").out
+    assert "partial-key" in shown
+    assert "(choices=3)" in shown
+
+
+def test_options_reach_the_simulator(run):
+    options = ["--workers", 3, "--sources", 2, "--seed", 4, "--service-ms", 20, "--merge-ms", 5, "--speeds", "2,1"]
+    options += ["--rate", 70, "--report-s", 0.5, "--report-noise", 0.2, "--change", "1.5k:+2", "--change", "1.8k:-0"]
+    options += ["--z", 1.1, "--reset-loads", "--source-key", "key"]
+    done = run(*SMALL, *options, "--grouping", "partial-key", "--json", "-")
+    given = Settings(
+        n_workers=3,
+        n_sources=2,
+        window=500,
+        seed=4,
+        rate=70.0,
+        service_s=0.02,
+        merge_s=0.005,
+        speeds=(2.0, 1.0),
+        report_s=0.5,
+        report_noise=0.2,
+        reset_loads=True,
+        source_key="key",
+        changes=(Change(1500, add=2), Change(1800, remove=0)),
+    )
+    expected = simulate(Zipf(n_tuples=2000, n_keys=50, z=1.1), PartialKeyGrouping(), given)
+    (record,) = records(done.out)
+    assert record["loads"] == expected.loads.tolist()
+    for metric in set(METRICS) - {"tuples_per_second"}:
+        assert record[metric] == getattr(expected, metric), metric
+
+
+def test_a_worker_beyond_the_default_number_may_go(run):
+    options = ("--workers", 20, "--change", "1k:-19", "--grouping", "shuffle", "--sources", 1, "--json", "-")
+    (record,) = records(run(*SMALL, *options).out)
+    assert record["loads"][19] == 50
+
+
+def test_defaults_are_those_of_the_help(run):
+    (record,) = records(run("simulate", "--grouping", "key", "--json", "-").out)
+    assert record["stream_parameters"] == {"n_tuples": 1_000_000, "n_keys": 100_000, "z": 1.2}
+    assert (record["workers"], record["sources"], record["window"], record["seed"]) == (16, 5, 50_000, 0)
+
+
+def test_a_sweep_has_a_record_a_cell_with_mean_and_spread(run):
+    done = run(*SMALL, "--workers", "4,8", "--z", "1.0:1.2:0.1", "--repeat", 2, "--grouping", "key", "--grouping",
+               "shuffle", "--json", "-")  # fmt: skip
+    found = records(done.out)
+    assert [(record["grouping"], record["swept"]) for record in found] == [
+        (name, {"workers": workers, "z": z})
+        for workers in (4, 8)
+        for z in (1.0, 1.1, 1.2)
+        for name in ("key", "shuffle")
+    ]
+    assert all(record["repeat"] == 2 for record in found)
+    assert all(set(record["spread"]) == set(METRICS) for record in found)
+    assert all(record["spread"]["makespan"] > 0 for record in found if record["grouping"] == "key")
+
+
+def test_a_sweep_shows_the_spread(run):
+    done = run(*SMALL, "--z", "1.0,1.4", "--repeat", 2, "--grouping", "key")
+    assert done.code == 0
+    assert "±" in done.out
+    assert "1.4" in done.out
+
+
+def test_json_to_a_file_comes_with_the_table(run, tmp_path):
+    path = tmp_path / "new" / "run.json"
+    done = run(*SMALL, "--grouping", "key", "--json", path)
+    assert done.code == 0
+    assert "makespan" in done.out
+    assert [record["grouping"] for record in records(path.read_text())] == ["key"]
+
+
+@pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".html", b"<!")])
+def test_a_plot_is_drawn_into_a_file(run, tmp_path, ending, begin):
+    path = tmp_path / f"picture{ending}"
+    done = run(*SMALL, "--grouping", "key", "--grouping", "shuffle", "--plot", path)
+    assert done.code == 0
+    assert path.read_bytes().lstrip()[: len(begin)] == begin
+    assert len(path.read_bytes()) > 10_000
+    assert str(path) in done.err
+
+
+def test_a_file_is_replayed(run, words):
+    options = ("--input", words, "--grouping", "key", "--json", "-")
+    (record,) = records(run("simulate", *options, "--key", "word").out)
+    assert (record["stream"], record["tuples"], record["keys"]) == ("replay", 300, 4)
+    (timed,) = records(run("simulate", *options, "--key", "word", "--timestamp", "at", "--tuples", 101).out)
+    assert timed["tuples"] == 101
+    assert timed["rate"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("column", ["page", "word"])
+def test_a_column_of_a_file_decides_the_source(run, words, column):
+    done = run(
+        "simulate", "--input", words, "--key", "word", "--source-key", column, "--grouping", "key", "--json", "-"
+    )
+    assert done.code == 0
+    assert records(done.out)[0]["tuples"] == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", "0"], "n_workers must be at least 1, got 0"),
+        (["--workers", "1e9"], "n_workers must be at most 1000000, got 1000000000"),
+        (["--workers", "2.5"], "--workers must be whole numbers, got '2.5'"),
+        (["--sources", "0"], "n_sources must be at least 1, got 0"),
+        (["--window", "0"], "window must be at least 1, got 0"),
+        (["--tuples", "0"], "--tuples must be at least 1, got '0'"),
+        (["--seed", "-1"], "seed must be 0 or a positive whole number, got -1"),
+        (["--speeds", "nan"], "--speeds must be a number such as 16, 1.4, 10k or 2M, got 'nan'"),
+        (["--speeds", "1,0"], "speeds must be positive numbers, got (1.0, 0.0); 1 is a worker of normal speed"),
+        (["--rate", "0"], "rate must be a positive number, got 0.0"),
+        (["--service-ms", "-1"], "service_s must be a positive number, got -0.001"),
+        (["--grouping", "partial-key(choices=0)"], "choices must be at least 1, got 0"),
+        (["--grouping", "partial-kee"], "no grouping is named 'partial-kee'; did you mean partial-key?"),
+        (["--grouping", "partial-key(choice=2)"], "partial-key has no parameter 'choice'; it takes choices, "),
+        (["--grouping", "partial-key(choices="], "cannot read 'partial-key(choices='; write it as in "),
+        (["--grouping", "partial-key(choices='2')"], "choices must be a whole number, got '2'"),
+        (["--stream", "zip"], "stream must be one of zipf, "),
+        (["--stream", "log-normal"], "stream log-normal needs mu, sigma"),
+        (["--flip", "0.5"], "stream zipf has no --flip; leave it out"),
+        (["--z", "1:2"], "--z takes a range as first:last:step, got '1:2'"),
+        (["--z", "2:1:0.1"], "--z takes a rising range first:last:step with a step above 0, got '2:1:0.1'"),
+        (["--z", "-1"], "z must be at least 0, got -1.0"),
+        (["--change", "5"], "cannot read the change '5'; write 5000000:+2 (two come) or 5000000:-3 (worker 3 goes)"),
+        (["--change", "5:-99"], "worker 99 is not there at tuple 5; there are "),
+        (["--change", "x:-9"], "--change must be a number such as 16, 1.4, 10k or 2M, got 'x'"),
+        (["--workers", "32,4", "--change", "5:-20"], "worker 20 is not there at tuple 5; there are [0, 1, 2, 3]"),
+        (["--input", "x.csv", "--stream", "zipf"], "--input replays a file and takes no --stream or its parameters"),
+        (["--input", "x.csv", "--z", "1"], "--input replays a file and takes no --stream or its parameters"),
+        (["--input", "x.csv", "--half-skew"], "--input replays a file and takes no --stream or its parameters"),
+        (["--input", "x.csv"], "--input needs --key COLUMN: which column holds the key?"),
+        (["--key", "word"], "--key and --timestamp name columns of --input; give --input FILE with them"),
+        (["--plot", "picture.gif"], "a picture's file must end in .png, .svg, .pdf, .html, got 'picture.gif'"),
+    ],
+)
+def test_wrong_options_are_an_error_of_one_line(fails, options, message):
+    assert fails(2, "simulate", *([] if "--tuples" in options else ["--tuples", "100"]), *options).startswith(message)
+
+
+def test_a_missing_source_column_is_named(fails):
+    line = fails(1, *SMALL, "--grouping", "key", "--source-key", "user")
+    assert line == "the stream has no column 'user' to decide sources; it has key"
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["--key", "nope"], "'nope'"),
+        (["--key", "word", "--timestamp", "nope"], "'nope'"),
+        (["--key", "word", "--source-key", "nope"], "'nope'"),
+        (["--key", "at", "--timestamp", "word"], "timestamp column 'word' must be a timestamp"),
+    ],
+)
+def test_a_column_that_is_not_there_or_does_not_fit(fails, words, column, message):
+    assert message in fails(1, "simulate", "--input", words, *column)
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_files_that_cannot_be_read(fails, tmp_path):
+    def line(path: Path) -> str:
+        found = fails(1, "simulate", "--input", path, "--key", "word")
+        assert path.name in found
+        return found
+
+    assert "no file or folder" in line(tmp_path / "missing.parquet")
+    assert "format" in line(write(tmp_path / "words.txt", b"word\nto\n"))
+    line(write(tmp_path / "empty.csv", b""))
+    assert "no rows" in line(write(tmp_path / "header.csv", b"word,page\n"))
+    line(write(tmp_path / "empty.parquet", b""))
+    line(write(tmp_path / "corrupt.parquet", b"PAR1" + bytes(range(256)) * 4 + b"PAR1"))
+    line(write(tmp_path / "corrupt.csv.gz", b"no gzip"))
+
+
+def test_a_parquet_file_that_is_corrupt_inside(fails, words):
+    data = bytearray(words.read_bytes())
+    data[4:60] = b"\xff" * 56
+    words.write_bytes(data)
+    assert fails(1, "simulate", "--input", words, "--key", "word")
+
+
+def test_rows_without_a_timestamp_and_rows_out_of_order(fails, tmp_path):
+    path = tmp_path / "times.csv"
+    options = ("simulate", "--input", path, "--key", "word", "--timestamp", "at", "--grouping", "key")
+    path.write_text("word,at\nto,1\nbe,\nor,3\n")
+    assert fails(1, *options).startswith("every tuple needs a timestamp")
+    path.write_text("word,at\nto,1\nbe,5\nor,3\n")
+    assert fails(1, *options) == (
+        "timestamps must not go back, got 2 s after 4 s; sort the rows or give a rate instead"
+    )
+
+
+def test_a_json_path_that_cannot_be_written(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "run.json", tmp_path):
+        done = run(*SMALL, "--grouping", "key", "--json", path)
+        assert done.code == 1
+        assert done.err.startswith("Error: ")
+        assert done.err.count("\n") == 1
+        assert str(tmp_path) in done.err
+
+
+def test_a_plot_with_an_unknown_ending_is_refused_before_the_run(fails, tmp_path):
+    # A stream as long as this would not end.
+    fails(2, "simulate", "--tuples", "1000G", "--plot", tmp_path / "picture.gif")
