@@ -9,6 +9,7 @@ import typer
 
 import anabranch
 from anabranch.cli.groupings import groupings
+from anabranch.cli.predictors import predictors
 from anabranch.cli.simulate import simulate
 from anabranch.errors import AnabranchError, ConfigError
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(simulate)
 app.command()(groupings)
+app.command()(predictors)
 
 
 def _version(show: bool) -> None:

@@ -11,28 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import values
+from anabranch.cli import streams, values
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
     from anabranch.groupings import Grouping
     from anabranch.simulate import Cell, Change, Settings
     from anabranch.streams import Stream
-
-# Stream parameters on the command line: option, parameter of the stream, default where the stream needs one.
-_STREAM_OPTIONS = {
-    "keys": ("n_keys", "100k"),
-    "z": ("z", "1.2"),
-    "flip": ("flip", None),
-    "mu": ("mu", None),
-    "sigma": ("sigma", None),
-    "skew_percent": ("skew_percent", "80"),
-    "every": ("every", "100k"),
-    "values": ("n_values", "6"),
-    "locality": ("locality", "0.8"),
-    "padding": ("padding", None),
-}
-_WHOLE = {"keys", "every", "values", "padding"}
 
 _Text = str | None
 
@@ -125,17 +110,17 @@ def simulate(
     if input is not None:
         if stream is not None or half_skew or any(given.values()):
             raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
-        make_stream = _replay(input, key, timestamp, source_key)
+        make_stream = streams.replay(input, key, timestamp, source_key)
     else:
         if key is not None or timestamp is not None:
             raise ConfigError("--key and --timestamp name columns of --input; give --input FILE with them")
-        make_stream, swept = _synthetic(stream or "zipf", tuples or "1M", given, half_skew)
+        make_stream, swept = streams.synthetic(stream or "zipf", tuples or "1M", given, half_skew)
         vary |= swept
     cells: list[Cell] = []
     chosen = _groupings(grouping)
     settings = replace(
         _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, reset_loads),
-        limit=None if tuples is None else _tuples(tuples),
+        limit=None if tuples is None else streams.n_tuples(tuples),
         source_key="key" if source_key is not None and source_key == key else source_key,
     )
     # Whether a change fits depends on the number of workers: all of them are tried before the first run.
@@ -155,39 +140,6 @@ def _groupings(texts: list[str] | None) -> dict[str, Grouping]:
 
     listed = [name for text in texts or ["all"] for name in (names() if text == "all" else [text])]
     return {text: parse(text) for text in listed}
-
-
-def _replay(path: Path, key: str | None, timestamp: str | None, source_key: str | None) -> Callable[..., Stream]:
-    from anabranch.streams import Replay
-
-    if key is None:
-        raise ConfigError("--input needs --key COLUMN: which column holds the key?")
-    columns = () if source_key is None or source_key == key else (source_key,)
-    stream = Replay(str(path), key, timestamp=timestamp, columns=columns)
-    return lambda: stream
-
-
-def _synthetic(
-    name: str, tuples: str, given: dict[str, str | None], half_skew: bool
-) -> tuple[Callable[..., Stream], dict[str, list[Any]]]:
-    """A maker of the stream, and the values of its parameters."""
-    from anabranch.streams import named
-    from anabranch.streams.named import parameters_of
-
-    accepted = parameters_of(name)
-    vary: dict[str, list[Any]] = {}
-    for option, (parameter, default) in _STREAM_OPTIONS.items():
-        text = given[option]
-        flag = "--" + option.replace("_", "-")
-        if text is not None and parameter not in accepted:
-            raise ConfigError(f"stream {name} has no {flag}; leave it out")
-        if parameter in accepted and (text or default) is not None:
-            read = values.wholes if option in _WHOLE else values.numbers
-            vary[parameter] = list(read(text or default or "", flag))
-    fixed: dict[str, Any] = {"n_tuples": _tuples(tuples)}
-    if half_skew:
-        fixed["half_skew"] = True
-    return lambda **swept: named(name, **fixed, **swept), vary
 
 
 def _settings(
@@ -226,13 +178,6 @@ def _changes(texts: list[str] | None) -> tuple[Change, ...]:
 
     parts = [text.partition(":") for text in texts or ()]
     return tuple(Change.parse(f"{values.whole(at, '--change')}{colon}{what}") for at, colon, what in parts)
-
-
-def _tuples(text: str) -> int:
-    n_tuples = values.whole(text, "--tuples")
-    if n_tuples < 1:
-        raise ConfigError(f"--tuples must be at least 1, got {text!r}")
-    return n_tuples
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from anabranch.hashing import HashRing, MultiplyShift
+from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 from anabranch.hashing.ring import index_shift, ring_position
 
@@ -27,8 +27,9 @@ class Lines(NamedTuple):
 class Candidates:
     """First, second and further candidates of keys, as indexes of the workers alive.
 
-    On the ring the candidates of a key are the next distinct workers clockwise; by modulo they are the candidate
-    sequence of the default hash family.
+    On the ring the candidates of a key are the next distinct workers clockwise; by modulo they are a candidate sequence
+    whose first and whose distance are remainders of the hash. (The default hash family scales the hash instead, which
+    leaves half of the keys where they were when a worker comes.)
 
     Parameters
     ----------
@@ -60,11 +61,25 @@ class Candidates:
     def pairs(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """First and second candidate of each key, and its place on the ring."""
         if self.ring is None:
-            first, second = MultiplyShift().pairs(keys, self.n_workers, self.seed)
+            first = np.zeros(len(keys), dtype=np.int32)
+            second = np.zeros(len(keys), dtype=np.int32)
+            if self.n_workers > 1:
+                _modulo_pairs(reseed(keys, self.seed), np.uint64(self.n_workers), first, second)
             return first, second, np.zeros(len(keys), dtype=np.int32)
         places = np.empty(len(keys), dtype=np.int32)
         _places(reseed(keys, self.seed), self.ring.points, self.ring.index, places)
         return self._owners[places], self._second[places], places
+
+
+@njit(cache=True)
+def _modulo_pairs(
+    keys: NDArray[np.uint64], n_workers: np.uint64, first: NDArray[np.int32], second: NDArray[np.int32]
+) -> None:
+    for i in range(len(keys)):
+        a = (keys[i] >> np.uint64(32)) % n_workers
+        distance = (keys[i] & np.uint64(0xFFFFFFFF)) % (n_workers - np.uint64(1)) + np.uint64(1)
+        first[i] = np.int32(a)
+        second[i] = np.int32((a + distance) % n_workers)
 
 
 @njit(cache=True)

@@ -7,4 +7,6 @@ from anabranch.predictors.evaluate import Score, evaluate
 from anabranch.predictors.predictor import Predictor
 from anabranch.predictors.sliding_space_saving import SlidingSpaceSaving
 
-__all__ = ["AdaptiveCountMin", "Coin", "DyadicCountMin", "Predictor", "Score", "SlidingSpaceSaving", "evaluate"]
+ALL: tuple[type[Predictor], ...] = (Coin, DyadicCountMin, AdaptiveCountMin, SlidingSpaceSaving)
+
+__all__ = ["ALL", "AdaptiveCountMin", "Coin", "DyadicCountMin", "Predictor", "Score", "SlidingSpaceSaving", "evaluate"]

@@ -33,7 +33,7 @@ class Coin(Predictor):
 
     @classmethod
     def for_stream(cls, n_workers: int, window: int, seed: int = 0) -> Self:
-        """r and p of `DStream.for_stream`."""
+        """R and p of `DStream.for_stream`."""
         chosen = DStream.for_stream(n_workers, window)
         return cls(CoinSynopsis(chosen.r, chosen.l, chosen.decline_rate(n_workers), chosen.zeta, seed))
 

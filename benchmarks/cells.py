@@ -1,0 +1,84 @@
+"""Cells of a benchmark, measured by several processes and kept, so that an interrupted run can go on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+Figures = dict[str, float]
+
+
+class Claims:
+    """What the tables claim, and which of it failed."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.failed: list[str] = []
+
+    def check(self, claim: str, holds: bool) -> str:
+        """The table's entry for a claim."""
+        self.n += 1
+        if not holds:
+            self.failed.append(claim)
+        return "yes" if holds else "**no**"
+
+    def verdict(self) -> str:
+        """The last line of the results."""
+        return f"Claims that failed, of {self.n}: {', '.join(self.failed) or 'none'}."
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Options that the long benchmarks share."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--processes", type=int, default=2, help="cells measured at a time")
+    options.add_argument("--keep", type=Path, help="JSON lines of cells already measured; new ones are added")
+    options.add_argument("--write", action="store_true", help="store the tables under benchmarks/results")
+    return options
+
+
+def measure_all(
+    cells: Sequence[Hashable], measure: Callable[..., Figures], *, processes: int, keep: Path | None
+) -> dict[Hashable, Figures]:
+    """Figures of every cell; a cell is told from others by its repr."""
+    kept = {}
+    if keep is not None and keep.exists():
+        kept = dict(json.loads(line) for line in keep.read_text().splitlines())
+    missing = [cell for cell in dict.fromkeys(cells) if repr(cell) not in kept]
+    began = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        jobs = ((measure, cell) for cell in missing)
+        for done, (name, figures) in enumerate(pool.imap_unordered(_measure, jobs), 1):
+            kept[name] = figures
+            if keep is not None:
+                with keep.open("a") as file:
+                    file.write(json.dumps([name, figures]) + "\n")
+            spent = time.perf_counter() - began
+            print(f"{done}/{len(missing)} cells, {spent:,.0f} s: {name[:150]}", file=sys.stderr, flush=True)
+    return {cell: kept[repr(cell)] for cell in cells}
+
+
+def _measure(job: tuple[Callable[[Hashable], Figures], Hashable]) -> tuple[str, Figures]:
+    measure, cell = job
+    return repr(cell), measure(cell)
+
+
+def spread(values: Sequence[float], form: str = ".3f") -> str:
+    """Mean ± population standard deviation; the value alone where there is one."""
+    mean = f"{np.mean(values):{form}}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values):{form}}"
+
+
+def write(name: str, lines: Sequence[str], claims: Claims, store: bool) -> int:
+    """Print the tables, store them where asked, and say whether all claims hold."""
+    text = "\n".join([*lines, claims.verdict(), ""])
+    print(text)
+    if store:
+        (Path(__file__).parent / "results" / f"{name}.md").write_text(text)
+    return 1 if claims.failed else 0
