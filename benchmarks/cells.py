@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -73,6 +74,21 @@ def spread(values: Sequence[float], form: str = ".3f") -> str:
     """Mean ± population standard deviation; the value alone where there is one."""
     mean = f"{np.mean(values):{form}}"
     return mean if len(values) == 1 else f"{mean} ± {np.std(values):{form}}"
+
+
+def prose(text: str) -> list[str]:
+    """A paragraph, wrapped, with an empty line after it."""
+    return [*textwrap.wrap(text, width=118, break_long_words=False, break_on_hyphens=False), ""]
+
+
+def header(*columns: str) -> list[str]:
+    """The head of a table."""
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+
+
+def row(*entries: object) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(str(entry) for entry in entries)} |"
 
 
 def write(name: str, lines: Sequence[str], claims: Claims, store: bool) -> int:

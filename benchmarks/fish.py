@@ -13,15 +13,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import cells
 import numpy as np
-from cells import Claims, Figures, spread
 
+import cells
 from anabranch import groupings
 from anabranch.groupings import DChoices, Fish, Grouping, PartialKeyGrouping, ShuffleGrouping, WChoices
 from anabranch.simulate import Change, Settings, simulate, source
 from anabranch.simulate.edge import Edge
 from anabranch.streams import EvolvingZipf
+from cells import Claims, Figures, spread
 
 N_KEYS = 100_000
 SKEWS = tuple(round(1 + i / 10, 1) for i in range(11))

@@ -18,32 +18,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import groupings
+from anabranch.groupings.fish import FishRouter
 from anabranch.hashing import hash_keys
 from anabranch.streams import Zipf
 
 WORKERS = (16, 128, 1024)
 BLOCK = 65_536
+STEP_S = 1e-5
 TARGETS = {"key": 300, "shuffle": 300, "partial-key": 60, "w-choices": 10, "d-choices": 6}
-FLAT = ("partial-key", "w-choices")
+TARGETS |= {"dstream": 20, "fish": 5, "dynamic-key": 10}
+FLAT = ("partial-key", "w-choices", "dstream", "dynamic-key")
 
 
-def best_rate(keys: NDArray[np.uint64], make: Callable[[], Callable[[NDArray[np.uint64]], object]]) -> float:
+def best_rate(keys: NDArray[np.uint64], make: Callable[[], Callable[..., object]]) -> float:
     """Best of five runs over all blocks, in M tuples/s; `make` gives a fresh router each time."""
     best = 0.0
     for _ in range(5):
         route = make()
         began = time.perf_counter()
         for start in range(0, len(keys), BLOCK):
-            route(keys[start : start + BLOCK])
+            route(keys[start : start + BLOCK], start * STEP_S, STEP_S)
         best = max(best, len(keys) / (time.perf_counter() - began) / 1e6)
     return best
 
 
-def measure(n_tuples: int) -> tuple[float, dict[str, list[float]], dict[str, int]]:
+def measure(n_tuples: int, candidates: list[str]) -> tuple[float, dict[str, list[float]], dict[str, int]]:
+    """Rates of the copy and of each grouping by W, and router bytes; FISH's mean candidates go into `candidates`."""
     stream = Zipf(n_tuples=n_tuples, n_keys=1_000_000, z=1.2)
     keys = np.concatenate([hash_keys(batch.column("key")) for batch in stream.batches(seed=1)])
     target = np.empty(BLOCK, dtype=np.uint64)
-    copy = best_rate(keys, lambda: lambda block: np.copyto(target[: len(block)], block))
+    copy = best_rate(keys, lambda: lambda block, now, step_s: np.copyto(target[: len(block)], block))
     rates: dict[str, list[float]] = {}
     state: dict[str, int] = {}
     distinct, counts = np.unique(keys, return_counts=True)
@@ -53,6 +57,8 @@ def measure(n_tuples: int) -> tuple[float, dict[str, list[float]], dict[str, int
             router = grouping.build(n_workers)
             router.route(keys[:BLOCK])
             state[name] = max(state.get(name, 0), router.nbytes if n_workers == 128 else 0)
+            if isinstance(router, FishRouter):
+                candidates.append(f"{router.mean_candidates:.1f}")
             rates.setdefault(name, []).append(best_rate(keys, lambda g=grouping, n=n_workers: g.build(n).route))
     return copy, rates, state
 
@@ -62,14 +68,16 @@ def main() -> int:
     parser.add_argument("--tuples", type=int, default=5_000_000)
     parser.add_argument("--write", action="store_true", help="store the table under benchmarks/results")
     args = parser.parse_args()
-    copy, rates, state = measure(args.tuples)
+    candidates: list[str] = []
+    copy, rates, state = measure(args.tuples, candidates)
     lines = [
         "# Router throughput",
         "",
         "`.venv/bin/python benchmarks/routers.py --write`",
         "",
         f"M tuples/s on one core; Zipf z=1.2, 10⁶ keys, {args.tuples:,} tuples, one source, best of 5. Copying the",
-        f"hash array block by block in the same run: {copy:,.0f} M/s.",
+        f"hash array block by block in the same run: {copy:,.0f} M/s. Virtual time runs at 100 k tuples/s. FISH looks",
+        f"at {', '.join(candidates)} candidates a tuple on average with 16, 128, 1024 workers; its cost grows with that.",
         "",
         "| grouping | W=16 | W=128 | W=1024 | copy / router, W=128 | cost W=1024 / W=16 | bytes, W=128 | target |",
         "|---|---|---|---|---|---|---|---|",

@@ -85,4 +85,4 @@ def predictors(
             f"{score.nbytes:,}",
             f"{score.tuples_per_second / 1e6:.1f}",
         )
-    Console().print(table)
+    Console(width=None if Console().is_terminal else 120).print(table)
