@@ -56,6 +56,8 @@ def measure(cell: Cell) -> Figures:
     settings = Settings(n_workers=10, n_sources=10, rate=RATE, seed=cell.seed)
     result = simulate(cell.stream, cell.grouping, settings)
     figures = {name: float(getattr(result, name)) for name in ("load_stddev", "makespan", "replication")}
+    late = result.windows.makespan[result.windows.tuples > cell.stream.n_tuples // 2]
+    figures["makespan_late"] = float(late.mean())
     if isinstance(cell.grouping, DynamicKeyGrouping):
         edge = Edge(cell.grouping, settings.n_sources, settings.n_workers, settings.seed)
         for tuples in source.read(cell.stream, settings):
@@ -102,7 +104,15 @@ def hot_country(claims: Claims, measured: dict[Cell, Figures]) -> list[str]:
             "for every seed. Replication is the paper's DistCost; scalings are summed over the sources."
         ),
         *header(
-            "grouping", "load stddev", "published", "makespan", "replication", "scale-outs", "scale-downs", "holds"
+            "grouping",
+            "load stddev",
+            "published",
+            "makespan",
+            "makespan, last half",
+            "replication",
+            "scale-outs",
+            "scale-downs",
+            "holds",
         ),
     ]
     for name, grouping in RIVALS.items():
@@ -123,12 +133,25 @@ def hot_country(claims: Claims, measured: dict[Cell, Figures]) -> list[str]:
                 spread(loads, ".2f"),
                 PUBLISHED.get(name, ""),
                 spread([each["makespan"] for each in figures]),
+                spread([each["makespan_late"] for each in figures]),
                 spread([each["replication"] for each in figures]),
                 *scalings,
                 verdict,
             )
         )
-    return [*lines, ""]
+    return [
+        *lines,
+        "",
+        *prose(
+            "DKG's makespan is far from 1 although its load stddev is small. For the first 60 s no key is old, and DKG is "
+            "PKG. Loads are counted over the whole stream, so a worker that a key is scaled out to has the least load and "
+            "gets all of its tuples until it has caught up: at times the reference code sends the hot country, 80 % of "
+            "the tuples, to one worker. And scaling ends near the threshold of 13.16 %, with the hot country on about six "
+            "of ten workers: 80/6 = 13.3 % is a makespan of 1.33. Near that point keys gain and lose a worker all the "
+            "time. Distribution-aware key grouping does not split a key, so the hot country's worker keeps 80 % of the "
+            "load; its replicas come from the learning phase, which routes by hash."
+        ),
+    ]
 
 
 def skews(measured: dict[Cell, Figures]) -> list[str]:
@@ -136,10 +159,11 @@ def skews(measured: dict[Cell, Figures]) -> list[str]:
         "## Skew sweep (Figures 10 and 11)",
         "",
         *prose(
-            f"2 000 000 tuples, {COMMON}, 1 seed: load stddev in percent points, and replication (DistCost) in "
-            "brackets. At this rate the stream lasts 200 s, of which the first 60 s have no old key; the reference code, "
-            "which checks a key once in 60 s and a source, has then scaled a key out two or three times only. In the "
-            "half-skew stream the hot country has 80 % of the first half, and no more than the others of the second."
+            f"2 000 000 tuples, {COMMON}, 1 seed: load stddev in percent points, and replication (DistCost) in brackets. "
+            "At this rate the stream lasts 200 s, and no key is old in the first 60 s; the reference code, which checks a "
+            "key once in 60 s, has then scaled a key out three times at most, so it is further from balance here than "
+            "above. In the half-skew stream the hot country has 80 % of the first half, and no more than the others of "
+            "the second."
         ),
         *header("stream", *RIVALS),
     ]

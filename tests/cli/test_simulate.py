@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import groupings
-from anabranch.groupings import PartialKeyGrouping
+from anabranch.groupings import ConsistentGrouping
 from anabranch.simulate import METRICS, Change, Settings, simulate
 from anabranch.streams import Zipf
 
@@ -59,7 +59,8 @@ def test_options_reach_the_simulator(run):
     options = ["--workers", 3, "--sources", 2, "--seed", 4, "--service-ms", 20, "--merge-ms", 5, "--speeds", "2,1"]
     options += ["--rate", 70, "--report-s", 0.5, "--report-noise", 0.2, "--change", "1.5k:+2", "--change", "1.8k:-0"]
     options += ["--z", 1.1, "--reset-loads", "--source-key", "key"]
-    done = run(*SMALL, *options, "--grouping", "partial-key", "--json", "-")
+    # A grouping that goes by what the workers report: noise and period of the reports show in its routes.
+    done = run(*SMALL, *options, "--grouping", "consistent", "--json", "-")
     given = Settings(
         n_workers=3,
         n_sources=2,
@@ -75,7 +76,7 @@ def test_options_reach_the_simulator(run):
         source_key="key",
         changes=(Change(1500, add=2), Change(1800, remove=0)),
     )
-    expected = simulate(Zipf(n_tuples=2000, n_keys=50, z=1.1), PartialKeyGrouping(), given)
+    expected = simulate(Zipf(n_tuples=2000, n_keys=50, z=1.1), ConsistentGrouping(), given)
     (record,) = records(done.out)
     assert record["loads"] == expected.loads.tolist()
     for metric in set(METRICS) - {"tuples_per_second"}:

@@ -26,7 +26,7 @@ streams = st.lists(st.integers(0, 3) | st.integers(0, 99), max_size=200).map(
     keys=streams,
     n_workers=st.integers(1, 6),
     virtual=st.integers(1, 5),
-    epsilon=st.floats(0.01, 2),
+    epsilon=st.sampled_from([0.5, 1.0]) | st.floats(0.01, 2),
     seed=st.integers(0, 3),
 )
 def test_routes_equal_the_reference(keys, n_workers, virtual, epsilon, seed):
@@ -34,6 +34,14 @@ def test_routes_equal_the_reference(keys, n_workers, virtual, epsilon, seed):
     router = grouping.build(n_workers, seed=seed)
     routes = router.route(keys)
     assert routes.tolist() == reference.consistent_routes(reseed(keys, seed).tolist(), router.owners.tolist(), epsilon)
+
+
+@pytest.mark.parametrize(("n_workers", "epsilon"), [(3, 0.5), (4, 1.0), (6, 1.0), (8, 1.0)])
+def test_a_virtual_worker_is_full_at_exactly_its_capacity(n_workers, epsilon):
+    """Capacities here are whole numbers at every other tuple, so that loads do meet them."""
+    keys = UNIVERSE[np.random.default_rng(1).zipf(1.5, 300) % 1_000]
+    router = ConsistentGrouping(epsilon=epsilon, virtual_workers=1, max_rehashes=1_000_000).build(n_workers)
+    assert router.route(keys).tolist() == reference.consistent_routes(keys.tolist(), list(range(n_workers)), epsilon)
 
 
 @settings(max_examples=30)
@@ -52,6 +60,15 @@ def test_no_virtual_worker_is_ever_more_than_full(keys, n_workers, virtual, epsi
         assert router.loads.count.sum() == i + 1
         assert router.loads.count.max() <= 1 + (1 + epsilon) * (i + 1) / n_virtual
         assert router.loads.count[router.owners == worker].sum() > 0
+
+
+@pytest.mark.parametrize("max_rehashes", [1, 2, 10])
+def test_the_least_loaded_is_taken_when_all_that_were_tried_are_full(max_rehashes):
+    router = ConsistentGrouping(virtual_workers=5, max_rehashes=max_rehashes).build(4)
+    for total in range(1, 401):
+        router.route(UNIVERSE[:1])
+        assert router.loads.count.max() <= 1 + 1.01 * total / 20
+    assert router.loads.count.min() > 0
 
 
 def test_a_worker_owns_as_many_virtual_workers_as_any_other():

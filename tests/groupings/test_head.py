@@ -238,12 +238,12 @@ def test_changed_workers_are_solved_for_anew(zipf):
     router = DChoices().build(40)
     router.route(zipf)
     assert router.head_choices < 40
-    router.set_workers(range(5))
-    assert router.head_choices == 5
+    router.set_workers(range(30))
+    assert router.head_choices == 30
     router.route(zipf[:1])
-    schedule = reference.DChoicesSchedule(5, 1 / 25, 1e-4)
+    schedule = reference.DChoicesSchedule(30, 1 / 150, 1e-4)
     counts = dict(zip(router.report().hot_keys.tolist(), router.report().hot_counts.tolist(), strict=True))
-    assert router.head_choices == schedule(router.report().tuples, Counter(counts))
+    assert router.head_choices == schedule(router.report().tuples, Counter(counts)) < 30
 
 
 @BOTH

@@ -11,7 +11,7 @@ from anabranch.errors import ConfigError
 from anabranch.hashing import Murmur3
 from anabranch.hashing.murmur3 import murmur3_64
 
-# Text, seed, Guava's asLong: no byte, a tail, exactly one block, a block and a tail.
+# Text, seed, Guava's asLong: no byte, a tail in one half or both, a block, a block and a tail.
 AS_LONG = [
     ("", 0, 0),
     ("", 13, -6841345300810786470),
@@ -20,6 +20,8 @@ AS_LONG = [
     ("10", 43, -7376660596597733719),
     ("a", 0, -8839064797231613815),
     ("#storm", 53, 6388766476731676734),
+    ("Barcelona", 13, -4371409763777414003),
+    ("Barcelona", 47, 5716498993494677977),
     ("abcdefghijklmnop", 13, 8883699218633937329),
     ("abcdefghijklmnop", 47, -1126017752967322022),
     ("abcdefghijklmnopq", 17, 6793585645498185431),

@@ -126,6 +126,14 @@ def test_every_unit_of_timestamp_hashes_alike(unit):
     assert hash_keys(seconds.cast(pa.timestamp(unit, "UTC"))).tolist() == hash_keys(seconds).tolist()
 
 
+def test_every_nan_is_the_same_key():
+    doubles = np.array([0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000, 0x7FF0000000000001], np.uint64)
+    singles = np.array([0x7FC00000, 0x7FC00001, 0xFFC00000, 0x7F800001], np.uint32)
+    for bits, kind in ((doubles, np.float64), (singles, np.float32)):
+        hashes = hash_keys(pa.array(bits.view(kind)))
+        assert set(hashes.tolist()) == set(hash_keys(pa.array([float("nan")], pa.from_numpy_dtype(kind))).tolist())
+
+
 def test_numpy_arrays_and_lists_hash_as_arrow_does():
     numbers = np.array([1, -2, 2**40])
     assert hash_keys(numbers).tolist() == hash_keys(pa.array(numbers)).tolist() == hash_keys([1, -2, 2**40]).tolist()

@@ -109,6 +109,19 @@ def test_a_merged_sketch_keeps_the_bounds(capacity, extra, one, other, later):
     check(sketch, true, counts_add_up=False)
 
 
+@pytest.mark.parametrize("capacity", [1, 5, 20])
+@pytest.mark.parametrize("seed", range(5))
+def test_merged_sketches_of_long_streams_keep_the_bounds(capacity, seed):
+    """Most keys have been evicted from one of the two, and count there as its smallest counter."""
+    rng = np.random.default_rng(seed)
+    parts = [UNIVERSE[(rng.zipf(1.2, 2_000) * (7 if i else 1)) % len(UNIVERSE)] for i in range(2)]
+    sketch, added = SpaceSaving(capacity), SpaceSaving(capacity)
+    sketch.update(parts[0])
+    added.update(parts[1])
+    sketch.merge(added)
+    check(sketch, Counter(np.concatenate(parts).tolist()), counts_add_up=False)
+
+
 @settings(max_examples=30)
 @given(one=streams, other=streams)
 def test_merging_is_exact_while_there_is_room(one, other):

@@ -234,9 +234,9 @@ def _route(
                 changes,
             )
             if appended:
-                _send(signals, meta, new[i], _APPEND, position + delay, cells, n_hashes)
+                _send(signals, meta, new[i], _APPEND, position + 1 + delay, cells, n_hashes)
             for j in range(deleted):
-                _send(signals, meta, changes[j], _DELETE, position + delay, cells, n_hashes)
+                _send(signals, meta, changes[j], _DELETE, position + 1 + delay, cells, n_hashes)
         position += 1
     meta[0], meta[1] = cursor, position
 

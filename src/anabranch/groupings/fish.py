@@ -33,8 +33,8 @@ class Fish(Grouping):
 
     Guarantees
     ----------
-    A key has at most two candidates while it is not hot, and at most n_workers / 2^i (or d_min) while its frequency is
-    below 2^−i of the highest.
+    A key has at most two candidates while it is not hot. While it is hot it has at most n_workers / 2^i (or d_min), if
+    its frequency has been at most 2^−i of the highest ever since it got its counter.
 
     Parameters
     ----------
@@ -145,9 +145,23 @@ class FishRouter(Router):
         return Candidates(self.workers, self.grouping.hashing, self.grouping.virtual_nodes, self.seed)
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
-        self._drain(now)
-        theta = self.grouping.theta or 1 / (4 * self.n_workers)
         first, second, places = self.candidates.pairs(keys)
+        begin = 0
+        while begin < len(keys):
+            self._drain(now + begin * self.step_s)
+            part = slice(begin, self._next_drain(begin, len(keys), now))
+            self._route_part(keys[part], first[part], second[part], places[part], out[part])
+            begin = part.stop
+
+    def _route_part(
+        self,
+        keys: NDArray[np.uint64],
+        first: NDArray[np.int32],
+        second: NDArray[np.int32],
+        places: NDArray[np.int32],
+        out: NDArray[np.int32],
+    ) -> None:
+        theta = self.grouping.theta or 1 / (4 * self.n_workers)
         seconds = self.seconds if self.grouping.assignment == "waiting-time" else np.ones(self.n_workers)
         state = (*self.candidates.lines, *self.counters.state)
         _route(
@@ -179,18 +193,28 @@ class FishRouter(Router):
             np.maximum(self.backlog - served, 0.0, out=self.backlog)
         self.meta[0] = now
 
+    def _next_drain(self, begin: int, end: int, now: float) -> int:
+        """The first tuple after `begin`, before `end`, with which backlogs are brought up to date again."""
+        if self.step_s <= 0:
+            return end
+        due = self.meta[0] + self.grouping.interval_s
+        at = int(np.clip((due - now) / self.step_s, begin, end))
+        while at < end and (at == begin or now + at * self.step_s - self.meta[0] <= self.grouping.interval_s):
+            at += 1
+        return at
+
     def begin_window(self) -> None:
         self.backlog[:] = 0
 
     def observe(self, report: Report) -> None:
         """Take the measured seconds per tuple into P_w."""
-        if not len(report.worker_tuples):
+        if not len(report.worker_seconds):
             return
-        tuples = report.worker_tuples[self.workers]
-        seen = tuples > 0
+        tuples, seconds = report.worker_tuples[self.workers], report.worker_seconds[self.workers]
+        seen = (tuples > 0) & (seconds > 0)
         if not seen.any():
             return
-        seconds = report.worker_seconds[self.workers][seen] / tuples[seen]
+        seconds = seconds[seen] / tuples[seen]
         if not self.meta[1]:
             self.measured[:] = seconds.mean()
         self.meta[1] += 1

@@ -244,7 +244,7 @@ def _decline(
     while True:
         uniform = (np.float64(draw(draws, seed) >> np.uint64(11)) + 0.5) * 2.0**-53
         skip = np.log(uniform) * per_skip
-        if skip > slot:
+        if skip >= slot + 1:
             return deleted
         slot -= np.int64(skip)
         bits[slot] >>= np.uint64(1)

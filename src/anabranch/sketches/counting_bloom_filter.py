@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from anabranch.errors import ConfigError
 
 _FULL = np.uint16(65_535)
+_HIGH = np.uint64(32)
 
 
 class CountingBloomFilter:
@@ -55,10 +56,11 @@ class CountingBloomFilter:
             raise ConfigError(f"false_positive_rate must be between 0 and 1, got {false_positive_rate}")
         self.capacity = capacity
         self.false_positive_rate = false_positive_rate
-        needed = -capacity * math.log(false_positive_rate) / math.log(2) ** 2
-        # A power of two makes the cell a mask away; two hashes of 32 bits make all cells of a key distinct enough.
-        self.cells = np.zeros(1 << math.ceil(math.log2(max(needed, 8))), dtype=np.uint16)
         self.n_hashes = max(1, round(-math.log2(false_positive_rate)))
+        # One key more than asked for, because some sets of keys fill more cells than others. A power of two makes the
+        # cell a mask away.
+        needed = -self.n_hashes * (capacity + 1) / math.log1p(-(false_positive_rate ** (1 / self.n_hashes)))
+        self.cells = np.zeros(1 << math.ceil(math.log2(max(needed, 8))), dtype=np.uint16)
 
     @property
     def nbytes(self) -> int:
@@ -83,15 +85,22 @@ class CountingBloomFilter:
 
 
 @njit(cache=True, inline="always")
+def _next(key: np.uint64) -> np.uint64:
+    """The number whose high bits are the next cell of a key.
+
+    Cells at equal distances would be cheaper, but in a small filter two keys are then too likely to have the same ones.
+    """
+    return key * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+
+
+@njit(cache=True, inline="always")
 def contains(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
     """Whether `key` seems to be in the filter."""
     mask = np.uint64(len(cells) - 1)
-    at = key >> np.uint64(32)
-    step = (key & np.uint64(0xFFFFFFFF)) | np.uint64(1)
     for _ in range(n_hashes):
-        if cells[at & mask] == 0:
+        if cells[(key >> _HIGH) & mask] == 0:
             return False
-        at += step
+        key = _next(key)
     return True
 
 
@@ -99,12 +108,11 @@ def contains(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
 def append(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> None:
     """Put `key` in; a counter that is full stays full."""
     mask = np.uint64(len(cells) - 1)
-    at = key >> np.uint64(32)
-    step = (key & np.uint64(0xFFFFFFFF)) | np.uint64(1)
     for _ in range(n_hashes):
-        if cells[at & mask] < _FULL:
-            cells[at & mask] += np.uint16(1)
-        at += step
+        at = (key >> _HIGH) & mask
+        if cells[at] < _FULL:
+            cells[at] += np.uint16(1)
+        key = _next(key)
 
 
 @njit(cache=True)
@@ -113,12 +121,11 @@ def delete(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
     if not contains(cells, n_hashes, key):
         return False
     mask = np.uint64(len(cells) - 1)
-    at = key >> np.uint64(32)
-    step = (key & np.uint64(0xFFFFFFFF)) | np.uint64(1)
     for _ in range(n_hashes):
-        if 0 < cells[at & mask] < _FULL:
-            cells[at & mask] -= np.uint16(1)
-        at += step
+        at = (key >> _HIGH) & mask
+        if 0 < cells[at] < _FULL:
+            cells[at] -= np.uint16(1)
+        key = _next(key)
     return True
 
 
