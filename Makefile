@@ -11,14 +11,14 @@ STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?= --stream zipf --tuples 2000000 --keys 100000 --z 1.2 --grouping all --workers 16 \
-  --sources 5 --plot demo/demo.png
+  --sources 5 --plot demo/demo.png --plot demo/demo.html
 
 .PHONY: help demo test test-fast lint check lock bench java clean clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## route one skewed stream with every grouping; prints a table and draws demo/demo.png
+demo: $(STAMP) ## route one skewed stream with every grouping; prints a table, draws demo/demo.png and .html
 	@mkdir -p demo
 	$(BIN)/anabranch simulate $(DEMO_ARGS)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import streams, values
+from anabranch.cli.output import check_writable
 from anabranch.errors import ConfigError
 
 _Text = str | None
@@ -45,6 +46,8 @@ def predictors(
 
     from anabranch.predictors import ALL, evaluate
 
+    if json_ not in (None, "-"):
+        check_writable(json_ or "")
     n_workers, size = values.whole(workers, "--workers"), values.whole(window, "--window")
     if n_workers < 1 or size < 1:
         raise ConfigError(f"--workers and --window must be at least 1, got {workers} and {window}")

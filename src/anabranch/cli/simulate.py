@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import streams, values
+from anabranch.cli.output import check_writable
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,7 +79,10 @@ def simulate(
     json_: Annotated[
         _Text, typer.Option("--json", help="Write one record a cell; - for stdout.", metavar="FILE")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw to a .png, .svg, .pdf or .html file.", metavar="FILE")] = None,
+    plot: Annotated[
+        list[Path] | None,
+        typer.Option(help="Draw to a .png, .svg, .pdf or .html file; repeatable.", metavar="FILE"),
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar on stderr.")] = True,
 ) -> None:
     """Route a skewed stream with several groupings and compare balance, memory and latency.
@@ -99,8 +103,11 @@ def simulate(
     from anabranch.report.plot import check_path
     from anabranch.simulate import sweep
 
-    if plot is not None:
-        check_path(plot)
+    for path in plot or ():
+        check_path(path)
+        check_writable(path)
+    if json_ not in (None, "-"):
+        check_writable(json_ or "")
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
     given |= {"every": every, "values": values_, "locality": locality, "padding": padding}
     vary: dict[str, list[Any]] = {
@@ -132,7 +139,7 @@ def simulate(
     with _progress_bar(make_stream, vary, runs, settings.limit, show=progress) as advance:
         for cell in sweep(make_stream, chosen, tried[0], vary=vary, repeat=repeat, progress=advance):
             cells.append(cell)
-    _show(cells, json_, plot)
+    _show(cells, json_, plot or [])
 
 
 def _groupings(texts: list[str] | None) -> dict[str, Grouping]:
@@ -203,7 +210,7 @@ def _progress_bar(
         yield lambda done: bar.update(task, advance=done)
 
 
-def _show(cells: list[Cell], json_file: str | None, plot_file: Path | None) -> None:
+def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> None:
     from rich.console import Console
 
     from anabranch.report.plot import plot
@@ -216,8 +223,7 @@ def _show(cells: list[Cell], json_file: str | None, plot_file: Path | None) -> N
         console = Console()
         Console(width=None if console.is_terminal else 140).print(table(cells))
         if json_file is not None:
-            Path(json_file).parent.mkdir(parents=True, exist_ok=True)
             Path(json_file).write_text(records + "\n")
-    if plot_file is not None:
-        plot(cells, plot_file)
-        typer.echo(f"picture: {plot_file}", err=True)
+    for path in plot_files:
+        plot(cells, path)
+        typer.echo(f"picture: {path}", err=True)
