@@ -77,12 +77,12 @@ def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
         lines = [panel for panel in panels if panel.kind == "line"]
         style = styles(list(dict.fromkeys(series.name for panel in panels for series in panel.series)))
         legend = _LEGEND_ROW * math.ceil(len(style) / _legend_columns(style))
-        rows = [(_LOADS_HEIGHT, count) for panel in bars for count in _load_rows(len(panel.series))]
-        rows += [(_PANEL_HEIGHT, _COLUMNS) for _ in range(math.ceil(len(lines) / _COLUMNS))]
+        rows = [(_LOADS_HEIGHT, count, taken) for p in bars for count, taken in _load_rows(len(p.series))]
+        rows += [(_PANEL_HEIGHT, _COLUMNS, _COLUMNS) for _ in range(math.ceil(len(lines) / _COLUMNS))]
         title = _wrapped(title, _WIDTH)
         above_legend = _TOP + _TITLE_HEIGHT + _TITLE_LINE * title.count("\n")
         head = above_legend + legend + _HEAD_GAP
-        height = head + sum(high for high, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
+        height = head + sum(high for high, _, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
         figure = Figure(figsize=(_WIDTH, height))
         slots = _slots(figure, rows, head)
         _title(figure, title)
@@ -100,11 +100,11 @@ def draw_loads(panel: Panel, title: str, path: Path) -> None:
         from matplotlib.figure import Figure
 
         style = styles([series.name for series in panel.series])
-        rows = [(2.4, count) for count in _load_rows(len(panel.series))]
-        width = _LEFT + _RIGHT + max(6.0, 2.8 * max(count for _, count in rows))
+        rows = [(2.4, count, taken) for count, taken in _load_rows(len(panel.series))]
+        width = _LEFT + _RIGHT + max(6.0, 2.8 * max(count for _, count, _ in rows))
         title = _wrapped(title, width)
         head = _TOP + _TITLE_LINE * title.count("\n") + _HEAD_GAP + 0.2
-        height = head + sum(high for high, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
+        height = head + sum(high for high, _, _ in rows) + _ROW_GAP * (len(rows) - 1) + _BOTTOM
         figure = Figure(figsize=(width, height))
         _title(figure, title)
         slots = _slots(figure, rows, head)
@@ -143,20 +143,21 @@ def _title(figure: Figure, title: str) -> None:
     figure.text(_LEFT / width, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top", parse_math=False)
 
 
-def _load_rows(n: int) -> list[int]:
-    """Axes in each row, as even as can be."""
+def _load_rows(n: int) -> list[tuple[int, int]]:
+    """Width of each row in axes, as even as can be, and how many of them are taken."""
     n_rows = math.ceil(n / _LOAD_COLUMNS)
-    return [math.ceil(n / n_rows)] * n_rows
+    width = math.ceil(n / n_rows)
+    return [(width, min(width, n - width * row)) for row in range(n_rows)]
 
 
-def _slots(figure: Figure, rows: Sequence[tuple[float, int]], head: float) -> Iterator[Axes]:
-    """Axes row by row; a slot that is not asked for stays empty."""
+def _slots(figure: Figure, rows: Sequence[tuple[float, int, int]], head: float) -> Iterator[Axes]:
+    """Axes row by row: height, width in axes, and how many of them are taken; the others stay empty."""
     width, height = figure.get_size_inches()
     top = height - head
-    for row_height, n in rows:
+    for row_height, n, taken in rows:
         gap = _PANEL_GAP if row_height == _PANEL_HEIGHT else _LOADS_GAP
         each = (width - _LEFT - _RIGHT - gap * (n - 1)) / n
-        for at in range(n):
+        for at in range(taken):
             left = _LEFT + at * (each + gap)
             yield figure.add_axes((left / width, (top - row_height) / height, each / width, row_height / height))
         top -= row_height + _ROW_GAP
