@@ -13,10 +13,10 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?= --stream zipf --tuples 2000000 --keys 100000 --z 1.2 --grouping all --workers 16 \
   --sources 5 --plot demo/demo.png --plot demo/demo.html
 
-.PHONY: help demo test test-fast lint check lock bench java clean clean-cache
+.PHONY: help demo test test-fast lint check lock bench java clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## route one skewed stream with every grouping; prints a table, draws demo/demo.png and .html
 	@mkdir -p demo
@@ -73,9 +73,6 @@ java: ## see that Java 17 or later is there; as root on Debian or Ubuntu, instal
 	echo "Spark needs Java 17 or later, got $${major:-none}; install openjdk-17-jre-headless (Debian, Ubuntu)," \
 	  'java-17-openjdk-headless (Fedora) or openjdk@17 (Homebrew), or set JAVA_HOME; make test-fast needs none' >&2; \
 	exit 1
-
-clean-cache: ## remove compiled kernels and other Python caches
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean: ## remove .venv, caches and whatever the demo and the builds wrote
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \

@@ -23,5 +23,5 @@ def test_an_existing_file_keeps_its_content(tmp_path):
 
 def test_a_file_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write to .*; choose another file"):
+    with pytest.raises(InputError, match=r"cannot write to .*; choose another file"):
         check_writable(tmp_path / "file" / "result.json")

@@ -178,6 +178,28 @@ def test_routes_do_not_depend_on_how_the_stream_is_cut(grouping, first):
 
 
 @every_grouping
+@pytest.mark.parametrize("first", [777, 16_385])
+def test_nor_though_time_passes(grouping, first):
+    """Three minutes: what is done every so many seconds is done in the middle of an array too."""
+    keys, step_s = stream(40_000), 2.0**-8
+    whole, cut = grouping.build(7), grouping.build(7)
+    together = whole.route(keys, 1.0, step_s)
+    first = first // cut.chunk * cut.chunk
+    apart = np.concatenate(
+        [cut.route(keys[:first], 1.0, step_s), cut.route(keys[first:], 1.0 + first * step_s, step_s)]
+    )
+    assert (together == apart).all()
+    assert whole.snapshot() == cut.snapshot()
+
+
+@every_grouping
+def test_a_seed_may_be_any_whole_number(grouping):
+    for seed in (-1, 2**63, 2**64 + 5, -(2**80)):
+        routes = grouping.build(7, source=1, n_sources=2, seed=seed).route(stream(1_000))
+        assert 0 <= routes.min() <= routes.max() < 7
+
+
+@every_grouping
 def test_empty_arrays_pass_and_change_nothing(grouping):
     router = grouping.build(5)
     router.route(stream(100))

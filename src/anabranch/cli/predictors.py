@@ -51,12 +51,16 @@ def predictors(
     n_workers, size = values.whole(workers, "--workers"), values.whole(window, "--window")
     if n_workers < 1 or size < 1:
         raise ConfigError(f"--workers and --window must be at least 1, got {workers} and {window}")
+    if seed < 0:
+        raise ConfigError(f"seed must be 0 or a positive whole number, got {seed}")
     given = {"keys": keys, "z": z, "every": every}
     if input is not None:
         if stream is not None or any(given.values()):
             raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
         source = streams.replay(input, key)()
     else:
+        if key is not None:
+            raise ConfigError("--key names a column of --input; give --input FILE with it")
         make, vary = streams.synthetic(stream or "zipf", tuples or "1M", given)
         if any(len(listed) > 1 for listed in vary.values()):
             raise ConfigError("predictors takes one value a parameter; sweep with a loop around the command")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 from anabranch.hashing.ring import index_shift, ring_position
+from anabranch.kernels import njit
 
 _LINES = 256
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
@@ -14,6 +13,7 @@ from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Report
 from anabranch.hashing.family import reseed
 from anabranch.hashing.xxhash64 import hash_long
+from anabranch.kernels import njit
 from anabranch.sketches import ordered_counters
 from anabranch.sketches.ordered_counters import OrderedCounters
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.hashing import MultiplyShift
+from anabranch.kernels import njit
 from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
 from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.hashing import MultiplyShift
+from anabranch.kernels import njit
 from anabranch.sketches import slot_table
 
 _BABY, _TEENAGE, _OLD = 0, 1, 2

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report
+from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters
 from anabranch.sketches.epoch_counters import EpochArrays
 

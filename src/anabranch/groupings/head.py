@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
@@ -14,6 +13,7 @@ from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.groupings.partial_key import least_loaded_candidate
 from anabranch.groupings.plan import Plan, Report
 from anabranch.hashing import HashFamily, MultiplyShift
+from anabranch.kernels import njit
 from anabranch.sketches import SpaceSaving, ordered_counters, space_saving
 from anabranch.sketches.ordered_counters import OrderedCounters
 from anabranch.sketches.space_saving import Summary

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.key_table import KeyTable
 from anabranch.hashing import HashFamily, MultiplyShift
+from anabranch.kernels import njit
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.groupings.key_table import EMPTY, KeyTable, place_of
+from anabranch.kernels import njit
 from anabranch.sketches import ordered_counters
 from anabranch.sketches.ordered_counters import OrderedCounters
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
@@ -14,6 +13,7 @@ from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.groupings.plan import Report
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.hashing.family import next_candidate
+from anabranch.kernels import njit
 
 
 @dataclass(frozen=True)

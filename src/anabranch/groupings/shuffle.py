@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.groupings.grouping import Grouping, Router
+from anabranch.kernels import njit
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.groupings.key_table import EMPTY, KeyTable, place_of
 from anabranch.hashing import HashFamily, MultiplyShift
+from anabranch.kernels import njit
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
+from anabranch.kernels import njit
 
 
 class HashFamily(ABC):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
+from anabranch.kernels import njit
 
 _INDEX_BITS_MAX = 20
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import InputError
+from anabranch.kernels import njit
 
 SPARK_SEED = 42
 

@@ -6,11 +6,11 @@ import math
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import hash_long
+from anabranch.kernels import njit
 from anabranch.predictors.predictor import Predictor, hot_share
 
 # Sixteen children a range: a 64-bit key has 16 levels, where binary ranges would need 64 updates a tuple.
@@ -55,8 +55,15 @@ class DyadicCountMin(Predictor):
             raise ConfigError(f"epsilon and delta must be between 0 and 1, got {epsilon} and {delta}")
         if not growth >= 1:
             raise ConfigError(f"growth must be at least 1, got {growth}")
-        self.share, self.growth, self.seed = share, growth, seed
-        self.grids = np.zeros((_LEVELS, math.ceil(math.log(1 / delta)), math.ceil(math.e / epsilon)))
+        depth, width = math.ceil(math.log(1 / delta)), math.ceil(math.e / epsilon)
+        # At most 1 / share cells of a row are heavy. Where as many as that let more than one child of a range pass that
+        # should not, descending multiplies them at every level.
+        if (1 << _BITS) * (1 / (share * width)) ** depth >= 1:
+            raise ConfigError(
+                f"epsilon {epsilon} and delta {delta} are too large to find keys of share {share}; choose smaller ones"
+            )
+        self.share, self.growth, self.seed = share, growth, seed & 0xFFFFFFFFFFFFFFFF
+        self.grids = np.zeros((_LEVELS, depth, width))
         # Weight of the next tuple, and the total of all weights.
         self.weights = np.array([1.0, 0.0])
 

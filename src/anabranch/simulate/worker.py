@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch import metrics
 from anabranch.groupings import Report
+from anabranch.kernels import njit
 from anabranch.simulate.hash_set import HashSet, insert
 from anabranch.simulate.settings import Settings
 

@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
+from anabranch.kernels import njit
 from anabranch.sketches import slot_table
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +74,7 @@ class CoinSynopsis:
 
     def __init__(self, r: int = 6, l: int = 16, p: float = 0.01, zeta: int = 2, seed: int = 0) -> None:  # noqa: E741
         check_coin(r, l, p, zeta)
-        self.r, self.l, self.p, self.zeta, self.seed = r, l, p, zeta, seed
+        self.r, self.l, self.p, self.zeta, self.seed = r, l, p, zeta, seed & 0xFFFFFFFFFFFFFFFF
         capacity = math.ceil(16 / p) if p > 0 else 1 << 16
         self.state = CoinArrays(
             keys=np.zeros(capacity, dtype=np.uint64),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import hash_long
+from anabranch.kernels import njit
 
 
 class CountMin:

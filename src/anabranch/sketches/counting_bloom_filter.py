@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
+from anabranch.kernels import njit
 
 _FULL = np.uint16(65_535)
 _HIGH = np.uint64(32)

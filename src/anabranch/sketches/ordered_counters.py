@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from anabranch.kernels import njit
 
 
 class OrderedCounters(NamedTuple):

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from anabranch.kernels import njit
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
+from anabranch.kernels import njit
 from anabranch.sketches import ordered_counters, slot_table
 from anabranch.sketches.ordered_counters import OrderedCounters
 

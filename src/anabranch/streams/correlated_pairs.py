@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
+from anabranch.kernels import njit
 from anabranch.streams.counter_random import below, lane, uniform
 from anabranch.streams.generated import MAX_KEYS, Generated, require_count, require_number
 

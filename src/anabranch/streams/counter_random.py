@@ -15,7 +15,8 @@ import operator
 from typing import SupportsIndex
 
 import numpy as np
-from numba import njit
+
+from anabranch.kernels import njit
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _LANE = np.uint64(0xD1B54A32D192ED03)

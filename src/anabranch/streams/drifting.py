@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, mix64
 from anabranch.streams.generated import Generated, require_count
 from anabranch.streams.zipf import require_zipf, zipf_ranks

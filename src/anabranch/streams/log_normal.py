@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
+from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, normal_quantile, uniform
 from anabranch.streams.generated import Generated, require_count, require_number
 
