@@ -41,7 +41,7 @@ def test_the_package_cannot_be_written_to(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(kernels.numba.config, "CACHE_DIR", "")
     kernels._prepare()
-    assert kernels.numba.config.CACHE_DIR == str(tmp_path / "anabranch" / kernels.digest(kernels._PACKAGE))
+    assert str(tmp_path / "anabranch" / kernels.digest(kernels._PACKAGE)) == kernels.numba.config.CACHE_DIR
 
 
 def test_kernels_still_run():

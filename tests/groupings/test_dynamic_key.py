@@ -58,7 +58,7 @@ class Reference:
         tenth = self.grouping.expected_keys // 10
         teenage, babies = 4 * self.grouping.expected_keys // 10, self.grouping.expected_keys // 2
         if now >= self.teenage_at:
-            self.truncate_babies(teenage + babies)
+            self.truncate_babies(babies)
             self.promote(BABY, TEENAGE, teenage)
             for item in self.items:
                 item.count *= self.grouping.decay
@@ -312,7 +312,7 @@ def test_after_a_cycle_few_items_are_left():
     router = DynamicKeyGrouping().build(10)
     router.route(UNIVERSE)
     router.route(UNIVERSE[:1], 15.0)
-    assert int(router.size[0]) == 90
+    assert int(router.size[0]) == 50, "half of the expected keys"
     assert len(router.items.keys) == 1024
     assert all(len(array) == 1024 for array in router.items)
 
@@ -333,7 +333,18 @@ def test_a_window_zeroes_the_loads_and_keeps_the_keys():
     before = Items(*(array.copy() for array in router.items))
     router.begin_window()
     assert not router.loads.any()
-    assert all((was == now).all() for was, now in zip(before, router.items, strict=True))
+    for name in ("keys", "counts", "spaces", "spread"):
+        assert (getattr(before, name) == getattr(router.items, name)).all()
+
+
+def test_loads_that_are_zero_do_not_scale_a_key_down():
+    router, _ = alone(DynamicKeyGrouping(teenage_s=1.0, old_s=1.0, warm_up_s=0.0), 10, 20.0)
+    spread, downs = int(router.items.spread[0]), router.scale_downs
+    assert spread > 2
+    for batch in range(5):
+        router.begin_window()
+        router.route(np.full(50, UNIVERSE[0]), 20.0 + batch, 0.01)
+    assert (int(router.items.spread[0]), router.scale_downs) == (spread, downs)
 
 
 # --- the paper's stream

@@ -184,7 +184,7 @@ class DynamicKeyRouter(Router):
             n = int(self.size[0])
             babies = np.flatnonzero(self.items.spaces[:n] == _BABY)
             others = np.flatnonzero(self.items.spaces[:n] != _BABY)
-            heaviest = babies[np.argsort(-self.items.counts[babies], kind="stable")][: n_teenage + n_baby]
+            heaviest = babies[np.argsort(-self.items.counts[babies], kind="stable")][:n_baby]
             self._keep(np.concatenate([others, heaviest]), 1024)
             self._promote(_BABY, _TEENAGE, n_teenage)
             self.items.counts[:] *= grouping.decay
@@ -213,8 +213,10 @@ class DynamicKeyRouter(Router):
         slot_table.fill(self.items.keys, self.table, np.zeros(size, dtype=np.int32), n)
 
     def begin_window(self) -> None:
+        """Zero the loads; a key is checked again when a check interval has passed, not against loads that are zero."""
         self.loads[:] = 0
         self.tally[_TOTAL] = 0
+        self.items.checked[: int(self.size[0])] = np.nan
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         self.loads = carry_over(self.loads, previous)
@@ -278,6 +280,8 @@ def _route(
         counts[item] += 1
         width = min(spread[item], n)
         worker, least, below = _least(loads, tally[_TOTAL], homes[i], width, threshold, whole_percents)
+        if np.isnan(checked[item]):
+            checked[item] = time
         due_check = time - checked[item] >= check_s and time - times[_STARTED] > warm_up_s
         if due_check and (spaces[item] == _OLD or width > 2):
             checked[item] = time
