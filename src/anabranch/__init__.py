@@ -8,7 +8,7 @@ Examples
 >>> from anabranch import groupings, hashing
 >>> router = groupings.PartialKeyGrouping().build(n_workers=4)
 >>> router.route(hashing.hash_keys(["to", "be", "or", "not", "to", "be"])).tolist()
-[0, 3, 2, 1, 3, 2]
+[3, 2, 2, 0, 3, 1]
 """
 
 from __future__ import annotations
