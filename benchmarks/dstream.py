@@ -413,9 +413,9 @@ class Report:
                 "on one core of a busy machine, good for comparing only."
             ),
             *prose(
-                "The coin is by far the fastest and finds new hot keys soon, but by the exact share its precision is low: "
-                "it also calls many keys hot that are several times rarer (compare Theorem 2). That costs replicas, not "
-                "balance. By Theorem 1's event its precision is 0.99 (above)."
+                "The coin is by far the fastest, and where keys drift it finds new ones soonest; but by the exact share its "
+                "precision is low: rarer keys get into the synopsis too (compare Theorem 2), and there are many of them. "
+                "DStream then spreads keys that would not need it. By Theorem 1's event its precision is 0.99 (above)."
             ),
             *header(
                 "stream", "W", "predictor", "precision", "recall", "F1", "to identify", "entries", "bytes", "M tuples/s"

@@ -43,6 +43,7 @@ def make_result() -> Callable[..., Result]:
             "window": 100,
             "seed": 0,
             "version": "0.1.0",
+            "settings": {},
             "rate": 1000.0,
             "imbalance": 0.25,
             "imbalance_mean": 0.25,

@@ -197,6 +197,7 @@ class _Run:
             window=window,
             seed=self.settings.seed,
             version=anabranch.__version__,
+            settings=self.settings.record(),
             rate=self._rate(),
             imbalance=final,
             # A stream too short for a sample has one: its end.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,9 @@ class Change:
             raise ConfigError(f"a change must be at tuple 0 or later, got {self.at}")
         if self.add < 0 or (self.add == 0) == (self.remove is None):
             raise ConfigError("a change adds workers or removes one; write 5000000:+2 or 5000000:-3")
+
+    def __str__(self) -> str:
+        return f"{self.at}:+{self.add}" if self.remove is None else f"{self.at}:-{self.remove}"
 
     @classmethod
     def parse(cls, text: str) -> Change:
@@ -144,6 +148,15 @@ class Settings:
             alive.discard(-1 if change.remove is None else change.remove)
             alive |= set(range(total, total + change.add))
             total += change.add
+
+    def record(self) -> dict[str, Any]:
+        """What a run can be repeated from, besides its stream, grouping, size, window and seed; JSON values."""
+        names = ("service_s", "speeds", "report_s", "report_noise", "reset_loads", "source_key", "limit")
+        record = {name: getattr(self, name) for name in names}
+        record["speeds"] = list(self.speeds)
+        record["merge_s"] = self.merge_seconds
+        record["changes"] = [str(change) for change in self.ordered_changes]
+        return record
 
     @property
     def ordered_changes(self) -> list[Change]:
