@@ -83,13 +83,11 @@ class SpaceSaving:
 
     def update(self, keys: NDArray[np.uint64], counts: NDArray[np.int64] | None = None) -> None:
         """Count each key once, or `counts[i]` ≥ 1 times."""
-        if counts is None:
-            _update(*self.summary, keys)
-            self.total += len(keys)
-            return
-        _check_counts(keys, counts)
-        _update_weighted(*self.summary, keys, counts.astype(np.int64))
-        self.total += int(counts.sum())
+        if counts is not None:
+            _check_counts(keys, counts)
+        amounts = np.zeros(0, dtype=np.int64) if counts is None else counts.astype(np.int64)
+        _update(*self.summary, keys, amounts)
+        self.total += len(keys) if counts is None else int(amounts.sum())
 
     def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Upper bound of each key's count."""
@@ -212,27 +210,12 @@ def _update(
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     new: NDArray[np.uint64],
-) -> None:
-    for i in range(len(new)):
-        add(count, order, items, blocks, free, keys, error, table, where, new[i], 1)
-
-
-@njit(cache=True)
-def _update_weighted(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    error: NDArray[np.int64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    new: NDArray[np.uint64],
     amounts: NDArray[np.int64],
 ) -> None:
+    """Count each key `amounts[i]` times, or once where `amounts` is empty."""
     for i in range(len(new)):
-        add(count, order, items, blocks, free, keys, error, table, where, new[i], amounts[i])
+        amount = amounts[i] if len(amounts) else 1
+        add(count, order, items, blocks, free, keys, error, table, where, new[i], amount)
 
 
 @njit(cache=True)
