@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,6 +35,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Done(0 if code is None else int(code), printed.out, printed.err)
 
     return run_main
+
+
+@pytest.fixture
+def on_terminal(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Run a command on a terminal of this width; gives the lines on stdout without colours and spaces at the end."""
+
+    def run_wide(width: int, *args: object) -> list[str]:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("COLUMNS", str(width))
+        done = run(*args)
+        assert done.code == 0, done
+        return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", done.out).splitlines()]
+
+    return run_wide
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from anabranch import groupings
 
 
-def test_every_grouping_is_listed_with_its_paper_and_parameters(run):
+def test_every_grouping_is_listed_with_its_paper(run):
     done = run("groupings")
     assert done.code == 0
     lines = {line.split()[0]: line for line in done.out.splitlines() if line.strip()}
@@ -13,8 +13,15 @@ def test_every_grouping_is_listed_with_its_paper_and_parameters(run):
         cls = groupings.named(name)
         assert cls.paper in lines[name]
         assert cls.summary() in lines[name]
-    assert "choices=2" in lines["partial-key"]
     assert set(lines) == {"name", *groupings.names()}
+    assert not any(line.endswith(" ") for line in done.out.splitlines())
+
+
+def test_the_list_is_short_at_80_columns(on_terminal):
+    lines = on_terminal(80, "groupings")
+    assert all(len(line) <= 80 for line in lines)
+    assert not any("…" in line for line in lines)
+    assert len(lines) <= 1 + 3 * len(groupings.names())
 
 
 def test_a_name_shows_the_documentation(run):
@@ -23,6 +30,11 @@ def test_a_name_shows_the_documentation(run):
     assert done.out.startswith("partial-key: Each tuple to the less loaded of its key's two candidates.")
     for part in ("When to use it", "Guarantees", "Parameters", "Examples", "References"):
         assert part in done.out
+
+
+def test_a_name_shows_the_parameters_with_their_defaults(run):
+    assert "partial-key(choices=2, estimation='local', probe_s=None)" in run("groupings", "partial-key").out
+    assert "defaults" not in run("groupings", "shuffle").out
 
 
 def test_an_unknown_name_suggests_a_known_one(fails):

@@ -28,7 +28,7 @@ def test_an_error_is_one_line_on_stderr():
     done = anabranch_command("simulate", "--workers", "0", "--tuples", "2000")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "Error: n_workers must be at least 1, got 0\n"
+    assert done.stderr == "Error: --workers must be at least 1, got '0'\n"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,17 @@ def test_help(run, args, shown):
     assert done.code == 0
     assert done.err == ""
     assert all(text in done.out for text in shown)
+
+
+@pytest.mark.parametrize("verb", ["simulate", "predictors"])
+def test_help_says_what_a_value_is_and_what_it_is_by_default(run, verb):
+    text = " ".join(run(verb, "--help").out.split())
+    for kind in ("<str>", "<int", "<float>"):
+        assert kind not in text
+    assert "--workers N" in text
+    assert "Length of the stream. [default: 1M, or all of --input]" in text
+    assert "Tuples per window" in text
+    assert " a window" not in text.replace("in a window", "")
 
 
 def test_version(run):

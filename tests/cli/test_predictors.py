@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.cli import streams
 from anabranch.predictors import ALL, SlidingSpaceSaving, evaluate
 from anabranch.streams import Drifting
 
@@ -57,6 +58,7 @@ def test_json_to_a_file_comes_with_the_table(run, tmp_path):
     done = run(*SMALL, "--json", path)
     assert done.code == 0
     assert "precision" in done.out
+    assert done.err == f"records: {path}\n"
     assert [record["predictor"] for record in records(path.read_text())] == NAMES
 
 
@@ -92,16 +94,22 @@ def test_a_file_is_replayed(run, words):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--workers", "0"], "--workers and --window must be at least 1, got 0 and 1k"),
+        (["--workers", "0"], "--workers must be at least 1, got '0'"),
         (["--workers", "2.5"], "--workers must be a whole number, got '2.5'"),
         (["--workers", "two"], "--workers must be a number such as 16, 1.4, 10k or 2M, got 'two'"),
-        (["--window", "0"], "--workers and --window must be at least 1, got 16 and 0"),
+        (["--window", "0"], "--window must be at least 1, got '0'"),
         (["--tuples", "0"], "--tuples must be at least 1, got '0'"),
-        (["--seed", "-1"], "seed must be 0 or a positive whole number, got -1"),
-        (["--stream", "zip"], "stream must be one of zipf, "),
-        (["--z", "1,2"], "predictors takes one value a parameter; sweep with a loop around the command"),
-        (["--z", "-1"], "z must be at least 0, got -1.0"),
-        (["--keys", "0"], "n_keys must be at least 1, got 0"),
+        (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (
+            ["--stream", "zip"],
+            "--stream must be one of zipf, evolving-zipf, drifting, ln1, ln2, country, correlated-pairs, got 'zip'; "
+            "did you mean zipf?",
+        ),
+        (["--stream", "log-normal"], "--stream must be one of zipf, evolving-zipf, drifting, ln1, "),
+        (["--stream", "replay"], "--stream takes no replay; use --input FILE --key COLUMN"),
+        (["--z", "1,2"], "predictors takes one value per parameter; sweep with a loop around the command"),
+        (["--z", "-1"], "--z must be at least 0, got -1.0"),
+        (["--keys", "0"], "--keys must be at least 1, got 0"),
         (["--every", "5"], "stream zipf has no --every; leave it out"),
         (["--key", "word"], "--key names a column of --input; give --input FILE with it"),
     ],
@@ -119,13 +127,32 @@ def test_a_file_takes_no_parameters_of_a_stream(fails, options):
 def test_files_that_cannot_be_read(fails, words, tmp_path):
     assert fails(2, "predictors", "--input", words) == "--input needs --key COLUMN: which column holds the key?"
     assert "missing.csv" in fails(1, "predictors", "--input", tmp_path / "missing.csv", "--key", "word")
-    assert "'nope'" in fails(1, "predictors", "--input", words, "--key", "nope")
+    assert "'nope'" in fails(1, "predictors", "--input", words, "--key", "nope", "--window", 60)
 
 
-def test_a_stream_shorter_than_a_window(fails, words):
-    expected = "the stream is shorter than one window of 5000 tuples; choose a smaller window"
-    assert fails(1, *SMALL, "--window", "5k") == expected
-    assert fails(1, "predictors", "--input", words, "--key", "word", "--window", "5k") == expected
+def test_a_stream_shorter_than_a_window(fails, words, tmp_path):
+    expected = "--window must be at most the 4000 tuples of the stream, got '5k'; lower it"
+    assert fails(2, *SMALL, "--window", "5k") == expected
+    assert fails(2, "predictors", "--input", words, "--key", "word") == (
+        "--window must be at most the 300 tuples of the stream, got '50k'; lower it"
+    )
+    (tmp_path / "words.csv").write_text("word\nto\nbe\n")
+    line = fails(1, "predictors", "--input", tmp_path / "words.csv", "--key", "word", "--window", 5)
+    assert line == "the stream is shorter than one window of 5 tuples; choose a smaller window"
+
+
+@pytest.mark.parametrize("name", [name for name in streams.SYNTHETIC if name != "log-normal"])
+def test_every_stream_of_the_help_can_be_run(run, name):
+    options = ("--stream", name, "--tuples", "2k", "--window", "1k", "--json", "-")
+    assert [record["windows"] for record in records(run("predictors", *options).out)] == [2] * len(ALL)
+    assert name in run("predictors", "--help").out
+
+
+def test_a_narrow_terminal_cuts_nothing_off(on_terminal):
+    lines = on_terminal(80, *SMALL)
+    assert all(len(line) <= 80 for line in lines)
+    assert not any("…" in line for line in lines)
+    assert [line.split()[0] for line in lines[2:]] == NAMES
 
 
 def test_a_json_path_that_cannot_be_written(fails, tmp_path):

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import groupings
+from anabranch.cli import streams
 from anabranch.groupings import ConsistentGrouping
 from anabranch.simulate import METRICS, Change, Settings, simulate
-from anabranch.streams import Zipf
+from anabranch.streams import Zipf, names
 
 SMALL = ("simulate", "--tuples", "2k", "--keys", "50", "--window", "500")
 
@@ -122,6 +123,7 @@ def test_json_to_a_file_comes_with_the_table(run, tmp_path):
     done = run(*SMALL, "--grouping", "key", "--json", path)
     assert done.code == 0
     assert "makespan" in done.out
+    assert done.err == f"records: {path}\n"
     assert [record["grouping"] for record in records(path.read_text())] == ["key"]
 
 
@@ -156,28 +158,54 @@ def test_a_column_of_a_file_decides_the_source(run, words, column):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--workers", "0"], "n_workers must be at least 1, got 0"),
-        (["--workers", "1e9"], "n_workers must be at most 1000000, got 1000000000"),
+        (["--workers", "0"], "--workers must be at least 1, got '0'"),
+        (["--workers", "1e9"], "--workers must be at most 1000000, got '1e9'"),
         (["--workers", "2.5"], "--workers must be whole numbers, got '2.5'"),
-        (["--sources", "0"], "n_sources must be at least 1, got 0"),
-        (["--window", "0"], "window must be at least 1, got 0"),
+        (["--workers", "16,"], "--workers must be a number such as 16, 1.4, 10k or 2M, got '16,'"),
+        (["--sources", "0"], "--sources must be at least 1, got '0'"),
+        (["--window", "0"], "--window must be at least 1, got '0'"),
         (["--tuples", "0"], "--tuples must be at least 1, got '0'"),
-        (["--seed", "-1"], "seed must be 0 or a positive whole number, got -1"),
-        (["--speeds", "nan"], "--speeds must be a number such as 16, 1.4, 10k or 2M, got 'nan'"),
-        (["--speeds", "1,0"], "speeds must be positive numbers, got (1.0, 0.0); 1 is a worker of normal speed"),
-        (["--rate", "0"], "rate must be a positive number, got 0.0"),
-        (["--service-ms", "-1"], "service_s must be a positive number, got -0.001"),
+        (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["--speeds", "nan"], "--speeds takes relative speeds such as 2,1, got 'nan'"),
+        (["--speeds", "1,0"], "--speeds must be above 0, got '1,0'; 1 is a worker of normal speed"),
+        (["--rate", "0"], "--rate must be above 0, got '0'"),
+        (["--repeat", "0"], "--repeat must be at least 1, got 0"),
+        (["--service-ms", "-1"], "--service-ms must be above 0, got '-1'"),
+        (["--merge-ms", "-1"], "--merge-ms must be 0 or more, got '-1'"),
+        (["--report-s", "0"], "--report-s must be above 0, got '0'"),
+        (["--report-noise", "-0.5"], "--report-noise must be 0 or more, got '-0.5'"),
+        (["--grouping", "partial-key(choices=x)"], "choices must be a whole number, got 'x'"),
+        (["--grouping", "fish(theta=nan)"], "theta must be a finite number, got nan"),
         (["--grouping", "partial-key(choices=0)"], "choices must be at least 1, got 0"),
         (["--grouping", "partial-kee"], "no grouping is named 'partial-kee'; did you mean partial-key?"),
         (["--grouping", "partial-key(choice=2)"], "partial-key has no parameter 'choice'; it takes choices, "),
         (["--grouping", "partial-key(choices="], "cannot read 'partial-key(choices='; write it as in "),
         (["--grouping", "partial-key(choices='2')"], "choices must be a whole number, got '2'"),
-        (["--stream", "zip"], "stream must be one of zipf, "),
-        (["--stream", "log-normal"], "stream log-normal needs mu, sigma"),
+        (
+            ["--stream", "zpf"],
+            "--stream must be one of zipf, evolving-zipf, drifting, log-normal, ln1, ln2, country, correlated-pairs, "
+            "got 'zpf'; did you mean zipf?",
+        ),
+        (["--stream", "replay"], "--stream takes no replay; use --input FILE --key COLUMN"),
+        (["--stream", "log-normal"], "stream log-normal needs --mu, --sigma; add them"),
+        (["--stream", "log-normal", "--mu", "1"], "stream log-normal needs --sigma; add them"),
+        (["--half-skew"], "stream zipf has no --half-skew; leave it out"),
+        (["--keys", "10,0"], "--keys must be at least 1, got 0"),
+        (["--stream", "correlated-pairs", "--values", "1"], "--locality must be 1 when --values is 1, got 0.8"),
+        (["--source-key", "user"], "--source-key names a column of --input, got 'user'; stream zipf has key only"),
+        (
+            ["--stream", "correlated-pairs", "--source-key", "user"],
+            "--source-key names a column of --input, got 'user'; stream correlated-pairs has key and second only",
+        ),
+        (
+            ["--input", "x.csv", "--timestamp", "at", "--rate", "5"],
+            "--timestamp and --rate both say when tuples arrive",
+        ),
+        (["--change", "100:+1"], "the change at tuple 100 lies after the end of the stream (100 tuples)"),
         (["--flip", "0.5"], "stream zipf has no --flip; leave it out"),
         (["--z", "1:2"], "--z takes a range as first:last:step, got '1:2'"),
         (["--z", "2:1:0.1"], "--z takes a rising range first:last:step with a step above 0, got '2:1:0.1'"),
-        (["--z", "-1"], "z must be at least 0, got -1.0"),
+        (["--z", "-1"], "--z must be at least 0, got -1.0"),
         (["--change", "5"], "cannot read the change '5'; write 5000000:+2 (two come) or 5000000:-3 (worker 3 goes)"),
         (["--change", "5:-99"], "worker 99 is not there at tuple 5; there are "),
         (["--change", "x:-9"], "--change must be a number such as 16, 1.4, 10k or 2M, got 'x'"),
@@ -194,9 +222,45 @@ def test_wrong_options_are_an_error_of_one_line(fails, options, message):
     assert fails(2, "simulate", *([] if "--tuples" in options else ["--tuples", "100"]), *options).startswith(message)
 
 
-def test_a_missing_source_column_is_named(fails):
-    line = fails(1, *SMALL, "--grouping", "key", "--source-key", "user")
-    assert line == "the stream has no column 'user' to decide sources; it has key"
+def test_a_value_of_a_sweep_that_does_not_fit_is_refused_before_the_run(fails):
+    # A stream as long as this would not end.
+    assert fails(2, "simulate", "--tuples", "1000G", "--z", "1,-1").startswith("--z must be at least 0, got -1.0")
+
+
+def test_the_second_key_of_pairs_decides_the_source(run):
+    options = ("--stream", "correlated-pairs", "--source-key", "second", "--grouping", "key", "--json", "-")
+    assert records(run("simulate", "--tuples", "2k", *options).out)[0]["tuples"] == 2000
+
+
+def test_a_change_after_the_end_of_a_file(fails, run, words):
+    options = ("simulate", "--input", words, "--key", "word", "--grouping", "key")
+    line = fails(2, *options, "--change", "300:+1")
+    assert line == "the change at tuple 300 lies after the end of the stream (300 tuples)"
+    assert run(*options, "--change", "299:+1").code == 0
+
+
+def test_streams_by_name_are_all_but_files():
+    assert set(streams.SYNTHETIC) == set(names()) - {"replay"}
+
+
+def test_a_narrow_terminal_hides_columns_and_says_so(on_terminal):
+    given = ("--no-progress", "--grouping", "distribution-aware", "--grouping", "key")
+    lines = on_terminal(80, *SMALL, *given)
+    assert all(len(line) <= 80 for line in lines)
+    assert any(line.startswith("distribution-aware ") for line in lines)
+    assert "router" not in lines[0]
+    assert lines[-1] == "2 columns hidden; widen the terminal or use --json"
+    wide = on_terminal(120, *SMALL, *given)
+    assert wide[0].split()[-2:] == ["router", "router"]
+    assert not any("hidden" in line for line in wide)
+
+
+def test_a_picture_of_a_file_is_headed_by_its_name_and_the_changes(run, words, tmp_path):
+    path = tmp_path / "picture.html"
+    options = ("--speeds", "2,1", "--change", "100:+1", "--grouping", "key", "--plot", path)
+    assert run("simulate", "--input", words, "--key", "word", *options).code == 0
+    heading = "words.parquet, key word · 16 workers, then 17 from tuple 100 · speeds 2, 1 · 5 sources"
+    assert f"<h1>{heading}" in path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -230,6 +294,10 @@ def test_files_that_cannot_be_read(fails, tmp_path):
     line(write(tmp_path / "empty.parquet", b""))
     line(write(tmp_path / "corrupt.parquet", b"PAR1" + bytes(range(256)) * 4 + b"PAR1"))
     line(write(tmp_path / "corrupt.csv.gz", b"no gzip"))
+    assert "its header is not UTF-8; convert it" in line(
+        write(tmp_path / "latin.csv", b"\xff\xfe\x00bad,\xe9\n\xe9,1\n")
+    )
+    assert line(write(tmp_path / "semicolons.csv", b"word;x\na;1\n")).endswith("word;x; is the separator a comma?")
 
 
 def test_a_parquet_file_that_is_corrupt_inside(fails, words):

@@ -77,6 +77,29 @@ def test_a_bad_range_says_what_is_wrong(text, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: values.numbers("1,2,", "--z"), "--z must be a number such as 16, 1.4, 10k or 2M, got '1,2,'"),
+        (lambda: values.number("-1", "--rate"), "--rate must be 0 or more, got '-1'"),
+        (lambda: values.number("0", "--rate", zero=False), "--rate must be above 0, got '0'"),
+        (lambda: values.whole("0k", "--window", at_least=1), "--window must be at least 1, got '0k'"),
+        (lambda: values.wholes("4,0", "--workers", at_least=1), "--workers must be at least 1, got '4,0'"),
+        (lambda: values.wholes("4,2k", "--workers", at_most=1000), "--workers must be at most 1000, got '4,2k'"),
+        (lambda: values.speeds("2;1", "--speeds"), "--speeds takes relative speeds such as 2,1, got '2;1'"),
+        (
+            lambda: values.speeds("2,-1", "--speeds"),
+            "--speeds must be above 0, got '2,-1'; 1 is a worker of normal speed",
+        ),
+        (lambda: values.check_at_least(-1, "--seed", 0), "--seed must be at least 0, got -1"),
+    ],
+)
+def test_bounds_are_told_with_the_option_and_the_value_as_typed(read, message):
+    with pytest.raises(ConfigError) as caught:
+        read()
+    assert str(caught.value) == message
+
+
 def test_a_fraction_is_no_whole_number():
     with pytest.raises(ConfigError, match=r"^--tuples must be a whole number, got '1.5'"):
         values.whole("1.5", "--tuples")

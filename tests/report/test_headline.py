@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from anabranch.report.headline import headline
 
 
@@ -24,6 +26,31 @@ def test_one_worker_is_singular(make_result):
 
 
 def test_shows_a_files_name_but_not_its_folders(make_result):
-    parameters = {"path": "/home/somebody/data/words.csv", "key": "word", "time": None}
+    parameters = {"path": "/home/somebody/data/words.csv", "key": "word", "timestamp": None, "columns": []}
     shown = headline([make_result(stream="replay", stream_parameters=parameters)])
-    assert shown.startswith("replay(path=words.csv, key=word) · ")
+    assert shown.startswith("words.csv, key word · ")
+    shown = headline([make_result(stream="replay", stream_parameters=parameters | {"timestamp": "at"})])
+    assert shown.startswith("words.csv, key word, timestamp at · ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ([], "· 4 workers · 5"),
+        (["1000000:+1"], "· 4 workers, then 5 from tuple 1 M · 5"),
+        (["100:+2", "100:-3", "200:-0"], "· 4 workers, then 5 from tuple 100, 4 from tuple 200 · 5"),
+        (["1:+1", "2:+1", "3:+1", "4:+1"], "· 4 workers, then 4 changes · 5"),
+    ],
+)
+def test_workers_that_come_and_go_are_counted(make_result, changes, shown):
+    assert shown in headline([make_result(settings={"changes": changes, "speeds": [1.0]})])
+
+
+def test_changes_of_different_numbers_of_workers(make_result):
+    results = [make_result(workers=n, settings={"changes": ["100:+2"]}) for n in (4, 8)]
+    assert "z=1.4) · changes 100:+2 · 5 sources" in headline(results)
+
+
+def test_speeds_are_shown_where_they_differ(make_result):
+    assert "· speeds 2, 1 · 5 sources" in headline([make_result(settings={"speeds": [2.0, 1.0]})])
+    assert "speeds" not in headline([make_result(settings={"speeds": [1.0, 1.0]})])

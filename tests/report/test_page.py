@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
@@ -37,6 +38,22 @@ def test_holds_heading_parameters_table_and_panels(make_cell):
     assert "choices=2" in read.words
     assert sum(tag == "tr" for tag, _ in read.tags) == 3
     assert {a["id"] for tag, a in read.tags if a.get("class") == "plotly-graph-div"} == {f"panel-{i}" for i in range(4)}
+
+
+def test_holds_the_settings(make_cell):
+    settings = {
+        "speeds": [2.0, 1.0],
+        "changes": ["100:+1"],
+        "service_s": 0.002,
+        "reset_loads": True,
+        "source_key": None,
+    }
+    words = _Reader(page([make_cell("key", settings=settings)])).words
+    after = dict(pairwise(words))
+    assert after["workers"] == "4, then 5 from tuple 100"
+    assert (after["speeds"], after["changes"], after["service"]) == ("2, 1", "100:+1", "2.00 ms")
+    assert after["reset loads"] == "yes"
+    assert "source key" not in words
 
 
 def test_refers_to_nothing_outside(make_cell):

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from rich.console import Console
 
 from anabranch.report import markdown, table
 from anabranch.simulate.sweep import Cell
 
 
-def _text(made, width=100):
+def _text(cells, width=100):
+    made = table(cells, width)
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
         console.print(made)
@@ -23,7 +25,7 @@ def _styled(made):
 
 
 def test_one_row_a_cell_in_human_units(make_cell):
-    lines = _text(table([make_cell("key"), make_cell("static-two-choices", latency_mean=math.nan, router_bytes=16)]))
+    lines = _text([make_cell("key"), make_cell("static-two-choices", latency_mean=math.nan, router_bytes=16)])
     assert lines[0].split() == ["latency", "latency", "saturation", "router", "router"]
     assert lines[1].split() == [
         "grouping",
@@ -33,7 +35,8 @@ def test_one_row_a_cell_in_human_units(make_cell):
         "mean",
         "p99",
         "tuples/s",
-        "M/s",
+        "M",
+        "tuples/s",
         "bytes",
     ]
     assert lines[3].split() == [
@@ -69,7 +72,7 @@ def test_one_row_a_cell_in_human_units(make_cell):
 
 
 def test_swept_parameters_follow_the_grouping_and_equal_points_stand_together(sweep):
-    lines = _text(table(sweep))
+    lines = _text(sweep)
     assert lines[1].split()[:4] == ["grouping", "workers", "z", "makespan"]
     shown = [line.split()[:3] for line in lines[3:] if line]
     assert shown[:4] == [["key", "4", "1"], ["shuffle", "4", "1"], ["key", "4", "2"], ["shuffle", "4", "2"]]
@@ -79,14 +82,14 @@ def test_swept_parameters_follow_the_grouping_and_equal_points_stand_together(sw
 
 def test_repeats_show_mean_and_spread(make_result):
     results = tuple(make_result(makespan=m, imbalance=i) for m, i in ((1.0, 2e-5), (1.5, 4e-5)))
-    lines = _text(table([Cell({}, results)]))
+    lines = _text([Cell({}, results)])
     assert lines[3].split()[:7] == ["key", "1.250", "±0.250", "3.0e-5", "±1e-5", "1.200", "±0.000"]
 
 
 def test_longest_names_with_repeats_fit_into_100_columns(make_result):
     names = ("static-two-choices", "distribution-aware", "partial-key(choices=3)")
     cells = [Cell({}, (make_result(name, makespan=77.9), make_result(name, makespan=78.2))) for name in names]
-    lines = _text(table(cells))
+    lines = _text(cells)
     assert all(len(line) <= 100 for line in lines)
     assert sum("78.05 ±0.15" in line for line in lines) == 3
     assert lines[5].startswith("partial-key ")
@@ -99,13 +102,55 @@ def test_with_sweep_and_repeats_only_the_spread_goes_to_the_next_line(make_resul
         for name in ("partial-key", "online-greedy")
         for w in (10, 100)
     ]
-    lines = _text(table(cells))
-    assert all(len(line) <= 100 for line in lines)
+    lines = _text(cells, 105)
+    assert all(len(line) <= 105 for line in lines)
     assert lines[1].split()[:6] == ["grouping", "workers", "z", "makespan", "imbalance", "replication"]
     assert [line.split()[0] for line in lines[3:] if line and not line.startswith(" ")] == [
         "partial-key",
         "online-greedy",
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("width", "hidden"),
+    [
+        (100, []),
+        (90, ["router bytes"]),
+        (80, ["router bytes", "router M tuples/s"]),
+        (70, ["router bytes", "router M tuples/s", "saturation tuples/s"]),
+        (60, ["router bytes", "router M tuples/s", "saturation tuples/s", "latency mean"]),
+    ],
+)
+def test_columns_that_do_not_fit_are_hidden_in_order_and_counted(make_cell, width, hidden):
+    cells = [make_cell("distribution-aware"), make_cell("key")]
+    lines = _text(cells, width)
+    assert all(len(line) <= width for line in lines)
+    assert len(lines[1].split()) == 1 + 8 + 1 - len(hidden) - ("router M tuples/s" in hidden)
+    assert lines[3].startswith("distribution-aware ")
+    noted = f"{len(hidden)} column{'s' if len(hidden) > 1 else ''} hidden; widen the terminal or use --json"
+    assert lines[5:] == ([noted] if hidden else [])
+
+
+def test_nothing_is_hidden_or_broken_without_a_width(make_result):
+    cells = [Cell({"workers": 10}, (make_result("partial-key", makespan=77.9), make_result(makespan=78.2)))]
+    made = table(cells)
+    assert made.caption is None
+    assert len(made.columns) == 10
+
+
+def test_a_name_is_not_cut_off_however_narrow_the_terminal(make_cell):
+    cells = [make_cell("fish(hot_keys='d-choices', assignment='count')"), make_cell("distribution-aware")]
+    console = Console(width=30, color_system=None)
+    with console.capture() as capture:
+        console.print(table(cells, 30), crop=False)
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    assert [line.split()[0] for line in lines[3:7]] == [
+        "fish",
+        "(hot_keys='d-choices',",
+        "assignment='count')",
+        "distribution-aware",
+    ]
+    assert lines[6].split()[1:] == ["1.500", "0.25", "1.200", "4.80", "ms"]
 
 
 def test_best_makespan_and_replication_are_green(make_cell):

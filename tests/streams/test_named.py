@@ -31,6 +31,13 @@ def test_names_the_streams_there_are():
         named("zipfian")
 
 
+def test_suggests_the_closest_name():
+    with pytest.raises(ConfigError, match=r"got 'Zpf'; did you mean zipf\?$"):
+        named("Zpf")
+    with pytest.raises(ConfigError, match=r"got 'xyzzy'$"):
+        named("xyzzy")
+
+
 def test_names_the_parameters_there_are():
     with pytest.raises(ConfigError, match="stream zipf takes n_tuples, n_keys, z, got 'skew'; leave it out"):
         named("zipf", n_tuples=10, n_keys=5, skew=1.0)

@@ -120,7 +120,8 @@ def test_keys_are_integers_or_text_and_nulls_stay(values, expected, tmp_path, re
         (pa.array([dt.date(2024, 2, 28), dt.date(2024, 3, 1), None], pa.date32()), [0.0, 172_800.0, None]),
         (pa.array([dt.date(2024, 2, 28), dt.date(2024, 3, 1), None], pa.date64()), [0.0, 172_800.0, None]),
         (pa.array([5, 9, 4], pa.int32()), [0.0, 4.0, -1.0]),
-        (pa.array([2**63, 2**63 + 4096, None], pa.uint64()), [0.0, 4096.0, None]),
+        (pa.array([2**33, 2**33 + 4096, None], pa.uint64()), [0.0, 4096.0, None]),
+        (pa.array([0, 10**11, None]), [0.0, 1e11, None]),
         (pa.array([0.5, 0.75, None], pa.float32()), [0.0, 0.25, None]),
     ],
 )
@@ -228,11 +229,58 @@ class TestErrors:
         with pytest.raises(InputError, match=r"timestamp column 't' is (None|nan) in the first row"):
             Replay(file, key="k", timestamp="t").batches()
 
-    @pytest.mark.parametrize("values", [[[1], [2]], [b"\xff", b"a"]])
-    def test_key_that_is_neither_integer_nor_text(self, values, tmp_path):
-        file = write(pa.table({"k": values}), tmp_path / "k.parquet")
+    @pytest.mark.parametrize(
+        ("value", "unit", "factor"),
+        [
+            (1_700_000_000_000, "milliseconds", 1000),
+            (1.7e12, "milliseconds", 1000),
+            (1_700_000_000_000_000, "microseconds", 1_000_000),
+            (1_700_000_000_000_000_000, "nanoseconds", 1_000_000_000),
+        ],
+    )
+    def test_numbers_that_cannot_be_seconds(self, value, unit, factor, tmp_path):
+        file = write(pa.table({"k": [1, 2], "t": [value, value + 5]}), tmp_path / "t.parquet")
+        with pytest.raises(InputError) as raised:
+            Replay(file, key="k", timestamp="t").batches()
+        assert str(raised.value) == (
+            f"timestamp column 't' must be in seconds, got {value:.15g}, which looks like {unit}; "
+            f"divide by {factor} or make it a timestamp"
+        )
+
+    def test_key_that_is_neither_integer_nor_text(self, tmp_path):
+        file = write(pa.table({"k": [[1], [2]]}), tmp_path / "k.parquet")
         with pytest.raises(InputError, match=r"key column 'k' is .*; name a column of integers or text"):
             Replay(file, key="k").batches()
+
+    def test_header_that_is_not_utf_8(self, tmp_path):
+        file = tmp_path / "latin.csv"
+        file.write_bytes(b"\xff\xfe\x00bad,\xe9\n\xe9,1\n")
+        with pytest.raises(InputError) as raised:
+            Replay(file, key="word").batches()
+        assert str(raised.value) == (
+            f"cannot read {file}: its header is not UTF-8; convert it, as with iconv -f latin1 -t utf-8"
+        )
+
+    def test_key_that_is_not_utf_8(self, tmp_path):
+        message = "^key column 'k' holds bytes that are not UTF-8; convert the file, a CSV file with iconv -f latin1"
+        (tmp_path / "latin.csv").write_bytes(b"k,v\n\xe9,1\n")
+        write(pa.table({"k": [b"\xff", b"a"]}), tmp_path / "k.parquet")
+        for name in ("latin.csv", "k.parquet"):
+            with pytest.raises(InputError, match=message):
+                Replay(tmp_path / name, key="k").batches()
+
+    def test_key_that_is_not_utf_8_far_into_the_file(self, tmp_path):
+        file = tmp_path / "late.csv"
+        file.write_bytes(b"k\n" + b"plain\n" * 500_000 + b"\xe9\n")
+        with pytest.raises(InputError, match=r"^cannot read .*; convert it, as with iconv -f latin1 -t utf-8$"):
+            list(Replay(file, key="k").batches())
+
+    @pytest.mark.parametrize("separator", [";", "\t", "|"])
+    def test_another_separator(self, separator, tmp_path):
+        file = tmp_path / "rows.csv"
+        file.write_text(f"word{separator}x\na{separator}1\n")
+        with pytest.raises(InputError, match=r"has no column 'word'; .*; is the separator a comma\?$"):
+            Replay(file, key="word").batches()
 
     @pytest.mark.parametrize(
         ("parameters", "message"),

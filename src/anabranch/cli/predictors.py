@@ -3,56 +3,76 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable
+from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
 from anabranch.errors import ConfigError
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from anabranch.predictors.evaluate import Score
+
 _Text = str | None
+# A log-normal stream has parameters of its own; ln1 and ln2 are two of its kind.
+_STREAMS = tuple(name for name in streams.SYNTHETIC if name != "log-normal")
+# In a narrower terminal the table would lose the ends of its names.
+_WIDE = 100
 
 
 def predictors(
-    stream: Annotated[_Text, typer.Option(help="Synthetic stream: zipf, evolving-zipf, drifting, ln1, ln2.")] = None,
+    stream: Annotated[
+        _Text, typer.Option(help=f"Synthetic stream: {', '.join(_STREAMS)}.  [default: zipf]", metavar="NAME")
+    ] = None,
     input: Annotated[Path | None, typer.Option(help="Replay a Parquet or CSV file instead.", metavar="FILE")] = None,
     key: Annotated[_Text, typer.Option(help="Key column of --input.", metavar="COLUMN")] = None,
-    tuples: Annotated[_Text, typer.Option(help="Length of the stream: 1M; of --input, all unless given.")] = None,
-    keys: Annotated[_Text, typer.Option(help="Distinct keys: 100k.")] = None,
-    z: Annotated[_Text, typer.Option(help="Zipf exponent: 1.2.")] = None,
-    every: Annotated[_Text, typer.Option(help="drifting: tuples between changes of the hot set: 100k.")] = None,
-    workers: Annotated[str, typer.Option(help="A key is hot from 1 / (5 workers) of the tuples on.")] = "16",
-    window: Annotated[str, typer.Option(help="Tuples a window; predictions are judged at its end.")] = "50k",
-    seed: Annotated[int, typer.Option(help="Seed of stream and predictors.")] = 0,
+    tuples: Annotated[
+        _Text, typer.Option(help="Length of the stream.  [default: 1M, or all of --input]", metavar="N")
+    ] = None,
+    keys: Annotated[
+        _Text, typer.Option(help="zipf, evolving-zipf, drifting: distinct keys.  [default: 100k]", metavar="N")
+    ] = None,
+    z: Annotated[
+        _Text, typer.Option(help="zipf, evolving-zipf, drifting: exponent.  [default: 1.2]", metavar="NUMBER")
+    ] = None,
+    every: Annotated[
+        _Text, typer.Option(help="drifting: tuples between changes of the hot set.  [default: 100k]", metavar="N")
+    ] = None,
+    workers: Annotated[
+        str, typer.Option(help="A key is hot from 1 / (5 workers) of the tuples on.", metavar="N")
+    ] = "16",
+    window: Annotated[
+        str, typer.Option(help="Tuples per window; predictions are judged at its end.", metavar="N")
+    ] = "50k",
+    seed: Annotated[int, typer.Option(help="Seed of stream and predictors.", metavar="N")] = 0,
     json_: Annotated[
-        _Text, typer.Option("--json", help="Write one record a predictor; - for stdout.", metavar="FILE")
+        _Text, typer.Option("--json", help="Write one record per predictor; - for stdout.", metavar="FILE")
     ] = None,
 ) -> None:
     """Compare predictors of hot keys: precision, recall, time to identify, memory and speed.
 
     A key is hot in a window when it has at least 1 / (5 workers) of its tuples. coin is DStream's predictor; its
     parameters follow from --workers and --window: p = 1 / (10 workers), and r the largest number with which bit vectors
-    decline at least twice a window. "found after": median number of tuples until a newly hot key is called hot.
+    decline at least twice per window. "found after": median number of tuples until a newly hot key is called hot.
 
     Try:
 
       anabranch predictors --stream drifting --z 1.2 --every 100k --workers 10
     """
-    import numpy as np
     from rich.console import Console
-    from rich.table import Table
 
     from anabranch.predictors import ALL, evaluate
 
     if json_ not in (None, "-"):
         check_writable(json_ or "")
-    n_workers, size = values.whole(workers, "--workers"), values.whole(window, "--window")
-    if n_workers < 1 or size < 1:
-        raise ConfigError(f"--workers and --window must be at least 1, got {workers} and {window}")
-    if seed < 0:
-        raise ConfigError(f"seed must be 0 or a positive whole number, got {seed}")
+    n_workers = values.whole(workers, "--workers", at_least=1)
+    size = values.whole(window, "--window", at_least=1)
+    values.check_at_least(seed, "--seed", 0)
     given = {"keys": keys, "z": z, "every": every}
     if input is not None:
         if stream is not None or any(given.values()):
@@ -61,11 +81,14 @@ def predictors(
     else:
         if key is not None:
             raise ConfigError("--key names a column of --input; give --input FILE with it")
-        make, vary = streams.synthetic(stream or "zipf", tuples or "1M", given)
+        make, vary = streams.synthetic(stream or "zipf", tuples or "1M", given, known=_STREAMS)
         if any(len(listed) > 1 for listed in vary.values()):
-            raise ConfigError("predictors takes one value a parameter; sweep with a loop around the command")
+            raise ConfigError("predictors takes one value per parameter; sweep with a loop around the command")
         source = make(**{name: listed[0] for name, listed in vary.items()})
     limit = None if tuples is None else streams.n_tuples(tuples)
+    most = streams.most_tuples(source, limit)
+    if most is not None and most < size:
+        raise ConfigError(f"--window must be at most the {most} tuples of the stream, got {window!r}; lower it")
     console = Console(stderr=True)
     scores = []
     for cls in ALL:
@@ -77,10 +100,19 @@ def predictors(
         typer.echo(records)
         return
     if json_ is not None:
-        Path(json_).write_text(records + "\n")
-    table = Table(box=None, pad_edge=False)
+        write_records(records, json_)
+    print_table(_table(scores, terminal_width() or _WIDE))
+
+
+def _table(scores: Sequence[Score], width: int) -> Table:
+    import numpy as np
+    from rich.table import Table
+
+    narrow = width < _WIDE
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     for heading in ("predictor", "precision", "recall", "F1", "found after", "entries", "bytes", "M tuples/s"):
-        table.add_column(heading, justify="left" if heading == "predictor" else "right", no_wrap=True)
+        shown = heading.replace(" ", "\n") if narrow else heading
+        table.add_column(shown, justify="left" if heading == "predictor" else "right", no_wrap=True)
     for score in scores:
         table.add_row(
             score.predictor,
@@ -92,4 +124,4 @@ def predictors(
             f"{score.nbytes:,}",
             f"{score.tuples_per_second / 1e6:.1f}",
         )
-    Console(width=None if Console().is_terminal else 120).print(table)
+    return table

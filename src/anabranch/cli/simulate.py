@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable
+from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,63 +21,132 @@ if TYPE_CHECKING:
     from anabranch.streams import Stream
 
 _Text = str | None
+# As many workers or sources as the simulator takes.
+_MOST = 1_000_000
+_EDGE = ("n_workers", "n_sources")
 
 
 def simulate(
     stream: Annotated[
         _Text,
-        typer.Option(
-            help="Synthetic stream: zipf, evolving-zipf, drifting, log-normal, ln1, ln2, country, correlated-pairs."
-        ),
+        typer.Option(help=f"Synthetic stream: {', '.join(streams.SYNTHETIC)}.  [default: zipf]", metavar="NAME"),
     ] = None,
     input: Annotated[
         Path | None, typer.Option(help="Replay a Parquet or CSV file, or a folder of them, instead.", metavar="FILE")
     ] = None,
     key: Annotated[_Text, typer.Option(help="Key column of --input.", metavar="COLUMN")] = None,
     timestamp: Annotated[
-        _Text, typer.Option(help="Column of --input with the arrival times (else --rate).", metavar="COLUMN")
+        _Text,
+        typer.Option(
+            help="Column of --input with the arrival times: a timestamp, a date or a number of seconds."
+            "  [default: arrivals by --rate]",
+            metavar="COLUMN",
+        ),
     ] = None,
     source_key: Annotated[
-        _Text, typer.Option(help="Column that decides a tuple's source; else round robin.", metavar="COLUMN")
+        _Text,
+        typer.Option(
+            help="Column of --input that decides a tuple's source (of correlated-pairs: second)."
+            "  [default: sources in turn]",
+            metavar="COLUMN",
+        ),
     ] = None,
-    tuples: Annotated[_Text, typer.Option(help="Length of the stream: 1M; of --input, all unless given.")] = None,
-    keys: Annotated[_Text, typer.Option(help="Distinct keys (zipf, evolving-zipf, drifting): 100k. Sweeps.")] = None,
-    z: Annotated[_Text, typer.Option(help="Zipf exponent: 1.2. Sweeps, as 1.0:2.0:0.1 or 0.8,1.4.")] = None,
-    flip: Annotated[_Text, typer.Option(help="evolving-zipf: share of the stream after which ranks flip.")] = None,
-    mu: Annotated[_Text, typer.Option(help="log-normal: mean of the logarithm.")] = None,
-    sigma: Annotated[_Text, typer.Option(help="log-normal: standard deviation of the logarithm.")] = None,
-    skew_percent: Annotated[_Text, typer.Option(help="country: percent of the hot name: 80. Sweeps.")] = None,
+    tuples: Annotated[
+        _Text, typer.Option(help="Length of the stream.  [default: 1M, or all of --input]", metavar="N")
+    ] = None,
+    keys: Annotated[
+        _Text, typer.Option(help="zipf, evolving-zipf, drifting: distinct keys. Sweeps.  [default: 100k]", metavar="N")
+    ] = None,
+    z: Annotated[
+        _Text,
+        typer.Option(
+            help="zipf, evolving-zipf, drifting: exponent. Sweeps, as 1.0:2.0:0.1 or 0.8,1.4.  [default: 1.2]",
+            metavar="NUMBER",
+        ),
+    ] = None,
+    flip: Annotated[
+        _Text,
+        typer.Option(
+            help="evolving-zipf: share of the stream after which ranks flip. Sweeps.  [default: 0.8]", metavar="SHARE"
+        ),
+    ] = None,
+    mu: Annotated[
+        _Text, typer.Option(help="log-normal: mean of the logarithm. Sweeps.  [required]", metavar="NUMBER")
+    ] = None,
+    sigma: Annotated[
+        _Text,
+        typer.Option(help="log-normal: standard deviation of the logarithm. Sweeps.  [required]", metavar="NUMBER"),
+    ] = None,
+    skew_percent: Annotated[
+        _Text, typer.Option(help="country: percent of the hot name. Sweeps.  [default: 80]", metavar="PERCENT")
+    ] = None,
     half_skew: Annotated[bool, typer.Option("--half-skew", help="country: skewed in the first half only.")] = False,
-    every: Annotated[_Text, typer.Option(help="drifting: tuples between changes of the hot set: 100k.")] = None,
-    values_: Annotated[_Text, typer.Option("--values", help="correlated-pairs: values of each key: 6.")] = None,
-    locality: Annotated[_Text, typer.Option(help="correlated-pairs: share of equal pairs: 0.8.")] = None,
-    padding: Annotated[_Text, typer.Option(help="correlated-pairs: bytes of padding a tuple.")] = None,
+    every: Annotated[
+        _Text,
+        typer.Option(help="drifting: tuples between changes of the hot set. Sweeps.  [default: 100k]", metavar="N"),
+    ] = None,
+    values_: Annotated[
+        _Text, typer.Option("--values", help="correlated-pairs: values of each key. Sweeps.  [default: 6]", metavar="N")
+    ] = None,
+    locality: Annotated[
+        _Text, typer.Option(help="correlated-pairs: share of equal pairs. Sweeps.  [default: 0.8]", metavar="SHARE")
+    ] = None,
+    padding: Annotated[
+        _Text, typer.Option(help="correlated-pairs: bytes of padding per tuple. Sweeps.  [default: 0]", metavar="N")
+    ] = None,
     grouping: Annotated[
         list[str] | None,
-        typer.Option(help="Grouping, repeatable, or 'all'; parameters as in 'partial-key(choices=3)'.", metavar="NAME"),
+        typer.Option(
+            help="Grouping, repeatable, or 'all'; parameters as in 'partial-key(choices=3)'.  [default: all]",
+            metavar="NAME",
+        ),
     ] = None,
-    workers: Annotated[str, typer.Option(help="Workers. Sweeps, as 16,32,64.")] = "16",
-    sources: Annotated[str, typer.Option(help="Sources. Sweeps.")] = "5",
-    window: Annotated[_Text, typer.Option(help="Tuples a window (a micro-batch); 10k a source.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of stream, hashes and noise.")] = 0,
-    repeat: Annotated[int, typer.Option(help="Runs a cell with seeds seed, seed+1, …: mean ± spread.", min=1)] = 1,
-    rate: Annotated[_Text, typer.Option(help="Arrivals a second; 0.8 of what the workers can serve.")] = None,
-    service_ms: Annotated[str, typer.Option(help="Milliseconds that a worker of speed 1 needs a tuple.")] = "1",
-    merge_ms: Annotated[_Text, typer.Option(help="Milliseconds that merging a partial state takes.")] = None,
-    speeds: Annotated[
-        str, typer.Option(help="Relative worker speeds, repeated: 2,1 = every other twice as fast.")
+    workers: Annotated[str, typer.Option(help="Workers. Sweeps, as 16,32,64.", metavar="N")] = "16",
+    sources: Annotated[str, typer.Option(help="Sources. Sweeps.", metavar="N")] = "5",
+    window: Annotated[
+        _Text,
+        typer.Option(help="Tuples per window (a micro-batch).  [default: 10k per source]", metavar="N"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of stream, hashes and noise.", metavar="N")] = 0,
+    repeat: Annotated[
+        int, typer.Option(help="Runs per cell, with seeds seed, seed+1, …: mean ± spread.", metavar="N")
+    ] = 1,
+    rate: Annotated[
+        _Text,
+        typer.Option(help="Arrivals per second.  [default: 0.8 of what the workers can serve]", metavar="NUMBER"),
+    ] = None,
+    service_ms: Annotated[
+        str, typer.Option(help="Milliseconds per tuple that a worker of speed 1 needs.", metavar="MILLISECONDS")
     ] = "1",
-    report_s: Annotated[str, typer.Option(help="Seconds between the workers' reports to the routers.")] = "10",
-    report_noise: Annotated[str, typer.Option(help="Relative noise of the reported seconds.")] = "0.05",
+    merge_ms: Annotated[
+        _Text,
+        typer.Option(
+            help="Milliseconds per partial state that merging takes.  [default: a tenth of --service-ms]",
+            metavar="MILLISECONDS",
+        ),
+    ] = None,
+    speeds: Annotated[
+        str,
+        typer.Option(help="Relative worker speeds, repeated: 2,1 = every other twice as fast.", metavar="NUMBERS"),
+    ] = "1",
+    report_s: Annotated[
+        str, typer.Option(help="Seconds between the workers' reports to the routers.", metavar="SECONDS")
+    ] = "10",
+    report_noise: Annotated[
+        str, typer.Option(help="Relative noise of the reported seconds.", metavar="SHARE")
+    ] = "0.05",
     change: Annotated[
         list[str] | None,
-        typer.Option(help="At a tuple, workers come (5M:+2) or one goes (5M:-3); repeatable.", metavar="TUPLE:±N"),
+        typer.Option(
+            help="5M:+2 adds two workers, 5M:-3 removes worker number 3 (counting from 0), at tuple 5M; repeatable.",
+            metavar="TUPLE:±N",
+        ),
     ] = None,
     reset_loads: Annotated[
         bool, typer.Option("--reset-loads", help="Start each window with zero loads and a plan, as on Spark.")
     ] = False,
     json_: Annotated[
-        _Text, typer.Option("--json", help="Write one record a cell; - for stdout.", metavar="FILE")
+        _Text, typer.Option("--json", help="Write one record per cell; - for stdout.", metavar="FILE")
     ] = None,
     plot: Annotated[
         list[Path] | None,
@@ -87,10 +156,10 @@ def simulate(
 ) -> None:
     """Route a skewed stream with several groupings and compare balance, memory and latency.
 
-    The table has one row a grouping. makespan: time of the slowest worker, summed over windows, over the ideal (1.0 is
-    perfect). imbalance: (largest − mean load) / tuples. replication: (key, worker) pairs a key (key grouping has 1.0).
-    latency: time queued and served at a worker and merged by the aggregator. saturation: largest arrival rate that
-    keeps queues bounded.
+    The table has one row per grouping. makespan: time of the slowest worker, summed over windows, over the ideal (1.0
+    is perfect). imbalance: (largest − mean load) / tuples. replication: (key, worker) pairs per key (key grouping has
+    1.0). latency: time queued and served at a worker and merged by the aggregator. saturation: largest arrival rate
+    that keeps queues bounded.
 
     Try:
 
@@ -111,9 +180,13 @@ def simulate(
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
     given |= {"every": every, "values": values_, "locality": locality, "padding": padding}
     vary: dict[str, list[Any]] = {
-        "n_workers": values.wholes(workers, "--workers"),
-        "n_sources": values.wholes(sources, "--sources"),
+        "n_workers": values.wholes(workers, "--workers", at_least=1, at_most=_MOST),
+        "n_sources": values.wholes(sources, "--sources", at_least=1, at_most=_MOST),
     }
+    values.check_at_least(seed, "--seed", 0)
+    values.check_at_least(repeat, "--repeat", 1)
+    if timestamp is not None and rate is not None:
+        raise ConfigError("--timestamp and --rate both say when tuples arrive; leave one of them out")
     if input is not None:
         if stream is not None or half_skew or any(given.values()):
             raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
@@ -123,6 +196,9 @@ def simulate(
             raise ConfigError("--key and --timestamp name columns of --input; give --input FILE with them")
         make_stream, swept = streams.synthetic(stream or "zipf", tuples or "1M", given, half_skew)
         vary |= swept
+    first = make_stream(**{name: listed[0] for name, listed in vary.items() if name not in _EDGE})
+    if input is None and source_key is not None:
+        _check_source_key(source_key, first)
     cells: list[Cell] = []
     chosen = _groupings(grouping)
     settings = replace(
@@ -132,11 +208,13 @@ def simulate(
     )
     # Whether a change fits depends on the number of workers: all of them are tried before the first run.
     changes = _changes(change)
+    most = streams.most_tuples(first, settings.limit)
+    _check_changes(changes, most)
     tried = [replace(settings, n_workers=n, changes=changes) for n in vary["n_workers"]]
     runs = len(chosen) * repeat
     for listed in vary.values():
         runs *= len(listed)
-    with _progress_bar(make_stream, vary, runs, settings.limit, show=progress) as advance:
+    with _progress_bar(None if most is None else most * runs, show=progress) as advance:
         for cell in sweep(make_stream, chosen, tried[0], vary=vary, repeat=repeat, progress=advance):
             cells.append(cell)
     _show(cells, json_, plot or [])
@@ -162,18 +240,14 @@ def _settings(
 ) -> Settings:
     from anabranch.simulate import Settings
 
-    def optional(text: str | None, option: str) -> float | None:
-        return None if text is None else values.number(text, option)
-
-    merge = optional(merge_ms, "--merge-ms")
     return Settings(
-        window=None if window is None else values.whole(window, "--window"),
+        window=None if window is None else values.whole(window, "--window", at_least=1),
         seed=seed,
-        rate=optional(rate, "--rate"),
-        service_s=values.number(service_ms, "--service-ms") / 1000,
-        merge_s=None if merge is None else merge / 1000,
-        speeds=tuple(values.numbers(speeds, "--speeds")),
-        report_s=values.number(report_s, "--report-s"),
+        rate=None if rate is None else values.number(rate, "--rate", zero=False),
+        service_s=values.number(service_ms, "--service-ms", zero=False) / 1000,
+        merge_s=None if merge_ms is None else values.number(merge_ms, "--merge-ms") / 1000,
+        speeds=values.speeds(speeds, "--speeds"),
+        report_s=values.number(report_s, "--report-s", zero=False),
         report_noise=values.number(report_noise, "--report-noise"),
         reset_loads=reset_loads,
     )
@@ -187,17 +261,25 @@ def _changes(texts: list[str] | None) -> tuple[Change, ...]:
     return tuple(Change.parse(f"{values.whole(at, '--change')}{colon}{what}") for at, colon, what in parts)
 
 
+def _check_changes(changes: Sequence[Change], most: int | None) -> None:
+    for change in changes:
+        if most is not None and change.at >= most:
+            raise ConfigError(f"the change at tuple {change.at} lies after the end of the stream ({most} tuples)")
+
+
+def _check_source_key(column: str, stream: Stream) -> None:
+    columns = next(stream.batches(stop=1)).schema.names
+    if column not in columns:
+        there = f"stream {stream.name} has {' and '.join(columns)} only"
+        raise ConfigError(f"--source-key names a column of --input, got {column!r}; {there}")
+
+
 @contextmanager
-def _progress_bar(
-    make_stream: Callable[..., Stream], vary: dict[str, list[Any]], runs: int, limit: int | None, *, show: bool
-) -> Iterator[Callable[[int], None]]:
+def _progress_bar(total: int | None, *, show: bool) -> Iterator[Callable[[int], None]]:
     """A bar over all tuples of all runs, on stderr, where that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress, TimeRemainingColumn
 
-    first = {name: listed[0] for name, listed in vary.items() if name not in ("n_workers", "n_sources")}
-    n_tuples = make_stream(**first).n_tuples
-    n_tuples = n_tuples if limit is None else min(limit, n_tuples or limit)
     console = Console(stderr=True)
     with Progress(
         *Progress.get_default_columns()[:-1],
@@ -206,13 +288,11 @@ def _progress_bar(
         transient=True,
         disable=not show or not console.is_terminal,
     ) as bar:
-        task = bar.add_task("routing", total=None if n_tuples is None else n_tuples * runs)
+        task = bar.add_task("routing", total=total)
         yield lambda done: bar.update(task, advance=done)
 
 
 def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> None:
-    from rich.console import Console
-
     from anabranch.report.plot import plot
     from anabranch.report.table import table
 
@@ -220,10 +300,9 @@ def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> N
     if json_file == "-":
         typer.echo(records)
     else:
-        console = Console()
-        Console(width=None if console.is_terminal else 140).print(table(cells))
+        print_table(table(cells, terminal_width()))
         if json_file is not None:
-            Path(json_file).write_text(records + "\n")
+            write_records(records, json_file)
     for path in plot_files:
         plot(cells, path)
         typer.echo(f"picture: {path}", err=True)

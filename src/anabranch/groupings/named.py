@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
@@ -84,7 +85,7 @@ def parse(text: str) -> Grouping:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
-        parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        parameters = {str(k.arg): _value(k.value) for k in call.keywords}
         if len(parameters) < len(call.keywords):
             raise ValueError
     except (ValueError, SyntaxError):
@@ -92,6 +93,17 @@ def parse(text: str) -> Grouping:
     for parameter, value in parameters.items():
         _check(cls, parameter, value)
     return cls(**parameters)
+
+
+class _Word(str):
+    """A value written without quotes: no kind of parameter takes one, but an error can name it."""
+
+
+def _value(node: ast.expr) -> Any:
+    written = ast.unparse(node)
+    if written.lstrip("-") in ("nan", "inf"):
+        return float(written)
+    return _Word(written) if isinstance(node, ast.Name) else ast.literal_eval(node)
 
 
 def _check(cls: type[Grouping], parameter: str, value: object) -> None:
@@ -105,4 +117,7 @@ def _check(cls: type[Grouping], parameter: str, value: object) -> None:
         kinds.add(int)
     if type(value) not in kinds:
         wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in kinds)
-        raise ConfigError(f"{parameter} must be {wanted}, got {value!r}")
+        got = str(value) if isinstance(value, _Word) and str in kinds else repr(value)
+        raise ConfigError(f"{parameter} must be {wanted}, got {got}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{parameter} must be a finite number, got {value}")

@@ -7,11 +7,12 @@ from html import escape
 
 from anabranch.errors import ConfigError
 from anabranch.report import interactive
-from anabranch.report.headline import stream_text, value_text
+from anabranch.report.headline import later_workers, speeds_text, stream_text, value_text
 from anabranch.report.palette import styles
 from anabranch.report.panels import Panel, heading, is_sweep, panels
 from anabranch.report.table import headers, rows
-from anabranch.report.units import count
+from anabranch.report.units import count, duration
+from anabranch.simulate.result import Result
 from anabranch.simulate.sweep import Cell
 
 # The policy lets the page load nothing from anywhere: what it needs is in it.
@@ -107,8 +108,10 @@ def _parameters(cells: Sequence[Cell]) -> str:
     """Every parameter of the run with all its values, and those of each grouping."""
     results = [result for cell in cells for result in cell.results]
     listed = {"stream": stream_text(results)}
-    for name in ("workers", "sources", "tuples", "keys", "window", "rate", "seed"):
-        listed[name] = _distinct(getattr(result, name) for result in results)
+    listed["workers"] = _distinct(count(result.workers) + later_workers(result) for result in results)
+    for name in ("sources", "tuples", "keys", "window", "rate", "seed"):
+        listed[name] = _distinct(count(getattr(result, name)) for result in results)
+    listed |= _settings(results)
     for cell in cells:
         own = ", ".join(f"{name}={value_text(value)}" for name, value in cell.results[0].parameters.items())
         if own:
@@ -117,8 +120,21 @@ def _parameters(cells: Sequence[Cell]) -> str:
     return f"<dl>\n{items}</dl>\n"
 
 
-def _distinct(values: Iterable[float]) -> str:
-    return ", ".join(dict.fromkeys(count(value) for value in values))
+def _settings(results: Sequence[Result]) -> dict[str, str]:
+    """What the clocks and the workers were set to; nothing of what was not asked for."""
+    listed = {"speeds": _distinct(speeds_text(result) for result in results)}
+    listed["changes"] = _distinct(", ".join(result.settings.get("changes") or ()) for result in results)
+    for name in ("service_s", "merge_s", "report_s"):
+        times = [result.settings[name] for result in results if result.settings.get(name) is not None]
+        listed[name.removesuffix("_s")] = _distinct(duration(seconds) for seconds in times)
+    for name in ("report_noise", "source_key", "reset_loads"):
+        given = [result.settings[name] for result in results if result.settings.get(name)]
+        listed[name.replace("_", " ")] = _distinct("yes" if value is True else value_text(value) for value in given)
+    return {name: text for name, text in listed.items() if text}
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _table(cells: Sequence[Cell]) -> str:

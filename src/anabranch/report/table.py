@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import rich.table
 from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.measure import Measurement
 from rich.text import Text
 
 from anabranch.report import units
@@ -47,11 +52,14 @@ _METRICS = (
     _Metric("latency mean", "latency_mean", units.duration, "latency\nmean"),
     _Metric("latency p99", "latency_p99", units.duration, "latency\np99"),
     _Metric("saturation tuples/s", "saturation_rate", units.rate, "saturation\ntuples/s"),
-    _Metric("router M tuples/s", "tuples_per_second", units.millions, "router\nM/s"),
+    _Metric("router M tuples/s", "tuples_per_second", units.millions, "router\nM tuples/s"),
     _Metric("router bytes", "router_bytes", units.size, "router\nbytes"),
 )
-# A name longer than the longest bare one breaks before its parameters.
+# What a terminal can do without, first what goes first.
+_HIDDEN_FIRST = ("router_bytes", "tuples_per_second", "saturation_rate", "latency_mean")
+# A name longer than the longest bare one breaks before its parameters, and long parameters between them.
 _LONGEST_NAME = 18
+_LONGEST_PARAMETERS = 28
 
 
 def headers(cells: Sequence[Cell]) -> list[str]:
@@ -69,28 +77,31 @@ def rows(cells: Sequence[Cell]) -> list[Row]:
     return made
 
 
-def table(cells: Sequence[Cell]) -> rich.table.Table:
-    """Comparison table for a terminal: one row a cell, the best makespan and replication in green.
+def table(cells: Sequence[Cell], width: int | None = None) -> rich.table.Table:
+    """Comparison table for a terminal: one row per cell, the best makespan and replication in green.
 
     With repeats, makespan, imbalance and replication are mean ± standard deviation.
+
+    Parameters
+    ----------
+    cells
+        At least one.
+    width
+        Characters in a line. If they are too few, columns move closer and spreads go below their means, then some
+        metrics are left out, which a note below the table says; a name is never cut off. Without it the table is as
+        wide as it needs to be.
     """
-    # What is not needed to tell columns apart is left to the columns: all of them must fit into 100 characters.
-    gap = 0 if _repeated(cells) or cells[0].swept else 1
-    made = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), show_edge=False)
-    made.add_column("\ngrouping", no_wrap=True)
-    for name in cells[0].swept:
-        made.add_column(f"\n{name}", justify="right", no_wrap=True)
-    for metric in _METRICS:
-        wraps = metric.spread and _repeated(cells)
-        made.add_column(metric.short, justify="right", no_wrap=not wraps, min_width=max(map(len, metric.short.split())))
     body = rows(cells)
-    sections = len(body) > len(_points(cells))
-    for at, row in enumerate(body):
-        closes = sections and at + 1 < len(body) and body[at + 1].opens
-        first = Text(_broken(row.entries[0].text))
-        rest = [Text(entry.text, style="bold green" if entry.best else "") for entry in row.entries[1:]]
-        made.add_row(first, *rest, end_section=closes)
-    return made
+    wraps = (False, True) if _repeated(cells) else (False,)
+    for n_hidden, wrap, gap in product(range(len(_HIDDEN_FIRST) + 1), wraps, (1, 0)):
+        shown = [metric for metric in _METRICS if metric.name not in _HIDDEN_FIRST[:n_hidden]]
+        made = _built(cells, body, shown, gap, wrap=wrap)
+        needed = _narrowest(made)
+        if width is None or needed <= width:
+            return _with_note(made, n_hidden)
+    # Too long for its line it can still be read; squeezed by rich it could not.
+    made.width = needed
+    return _with_note(made, n_hidden)
 
 
 def markdown(cells: Sequence[Cell]) -> str:
@@ -102,8 +113,50 @@ def markdown(cells: Sequence[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _built(
+    cells: Sequence[Cell], body: Sequence[Row], shown: Sequence[_Metric], gap: int, *, wrap: bool
+) -> rich.table.Table:
+    """Table with these metrics; to `wrap` lets a spread go to the line below its mean."""
+    made = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), show_edge=False)
+    n_before = 1 + len(cells[0].swept)
+    kept = [*range(n_before), *(n_before + _METRICS.index(metric) for metric in shown)]
+    heads = ["\ngrouping", *(f"\n{name}" for name in cells[0].swept), *(metric.short for metric in shown)]
+    spreads = [*[False] * n_before, *(metric.spread for metric in shown)]
+    texts = [[_broken(row.entries[0].text), *(entry.text for entry in row.entries[1:])] for row in body]
+    for at, head, spread in zip(kept, heads, spreads, strict=True):
+        broken = wrap and spread
+        column = (head, *(line[at] for line in texts))
+        narrowest = max(cell_len(part) for text in column for part in text.split(None if broken else "\n"))
+        made.add_column(head, justify="right" if at else "left", no_wrap=not broken, min_width=narrowest)
+    sections = len(body) > len(_points(cells))
+    for number, (row, line) in enumerate(zip(body, texts, strict=True)):
+        closes = sections and number + 1 < len(body) and body[number + 1].opens
+        made.add_row(
+            *(Text(line[at], style="bold green" if row.entries[at].best else "") for at in kept), end_section=closes
+        )
+    return made
+
+
+def _narrowest(made: rich.table.Table) -> int:
+    endless = Console(width=100_000)
+    return Measurement.get(endless, endless.options, made).minimum
+
+
+def _with_note(made: rich.table.Table, n_hidden: int) -> rich.table.Table:
+    if n_hidden:
+        columns = "1 column" if n_hidden == 1 else f"{n_hidden} columns"
+        made.caption = f"{columns} hidden; widen the terminal or use --json"
+        made.caption_style = "dim"
+        made.caption_justify = "left"
+    return made
+
+
 def _broken(grouping: str) -> str:
-    return grouping if len(grouping) <= _LONGEST_NAME else grouping.replace("(", "\n(", 1)
+    name, bracket, parameters = grouping.partition("(")
+    if len(grouping) <= _LONGEST_NAME or not bracket:
+        return grouping
+    lines = textwrap.wrap(bracket + parameters, _LONGEST_PARAMETERS, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([name, *lines])
 
 
 def _markdown_line(texts: Sequence[str]) -> str:

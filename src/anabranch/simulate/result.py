@@ -50,8 +50,8 @@ class Windows:
 class Result:
     """Metrics of one grouping on one stream; the definitions are those of the documentation's metrics table.
 
-    Besides the metrics: `settings` is what the run was made with beyond the fields above, `loads` is the work per worker
-    over the whole stream (in tuples of a worker of speed 1), `latency_histogram` counts tuples per bin of
+    Besides the metrics: `settings` is what the run was made with beyond the fields above, `loads` is the work per
+    worker over the whole stream (in tuples of a worker of speed 1), `latency_histogram` counts tuples per bin of
     `metrics.latency_edges()`. Latencies and `elapsed` are in seconds, rates in tuples per second.
     """
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from anabranch.errors import ConfigError
 from anabranch.streams.correlated_pairs import CorrelatedPairs
@@ -52,6 +53,19 @@ def named(name: str, **parameters: object) -> Stream:
     return _BUILDERS[name](**parameters)
 
 
+def unknown(what: str, name: str, known: Sequence[str]) -> ConfigError:
+    """Error for a name that is not known, with the closest one that is.
+
+    Examples
+    --------
+    >>> print(unknown("--stream", "zpf", ("zipf", "country")))
+    --stream must be one of zipf, country, got 'zpf'; did you mean zipf?
+    """
+    close = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return ConfigError(f"{what} must be one of {', '.join(known)}, got {name!r}{hint}")
+
+
 def parameters_of(name: str) -> Mapping[str, inspect.Parameter]:
     """Parameters that a stream takes, by name.
 
@@ -61,5 +75,5 @@ def parameters_of(name: str) -> Mapping[str, inspect.Parameter]:
     ['n_tuples', 'n_keys', 'z']
     """
     if name not in _BUILDERS:
-        raise ConfigError(f"stream must be one of {', '.join(_BUILDERS)}, got {name!r}")
+        raise unknown("stream", name, names())
     return inspect.signature(_BUILDERS[name]).parameters

@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import ConfigError, InputError
-from anabranch.streams.replay_files import count_rows, data_files, read_rows
+from anabranch.streams.replay_files import TO_UTF_8, count_rows, data_files, read_rows
 from anabranch.streams.stream import Stream
 
+# Seconds since 1970 reach it in the year 5138: numbers above are milliseconds or finer.
+_MOST_SECONDS = 100_000_000_000
+_FINER = (("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))
 _UNIT_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -38,7 +41,7 @@ class Replay(Stream):
         The key column. It arrives as ``key``: integers as int64, everything else as text.
     timestamp
         The column that arrives as ``ts``, float64 seconds since the first row: a timestamp, a date, or a number of
-        seconds.
+        seconds up to 1e11, above which it would be a finer unit.
     columns
         Further columns, which arrive under their own names.
 
@@ -114,6 +117,10 @@ def _key(values: pa.Array, column: str) -> pa.Array:
     try:
         return values.cast(wanted)
     except pa.ArrowException as error:
+        if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+            raise InputError(
+                f"key column {column!r} holds bytes that are not UTF-8; convert the file, a CSV file with {TO_UTF_8}"
+            ) from error
         raise InputError(
             f"key column {column!r} is {values.type}, which cannot become {wanted}; name a column of integers or text"
         ) from error
@@ -149,9 +156,24 @@ def _origin(values: pa.Array, column: str) -> float | int:
 
 
 def _seconds_since(origin: float | int, values: pa.Array, column: str) -> pa.Array:
+    unit_s = _unit_s(values.type, column)
+    ticks = _ticks(values)
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        _check_seconds(ticks, column)
     # Subtracted as integers first: nanoseconds since 1970 do not fit into a double.
-    elapsed = pc.subtract(_ticks(values), origin).cast(pa.float64(), safe=False)
-    return pc.multiply(elapsed, _unit_s(values.type, column))
+    elapsed = pc.subtract(ticks, origin).cast(pa.float64(), safe=False)
+    return pc.multiply(elapsed, unit_s)
+
+
+def _check_seconds(ticks: pa.Array, column: str) -> None:
+    above = ticks.filter(pc.and_(pc.greater(ticks, _MOST_SECONDS), pc.is_finite(ticks)))
+    if len(above):
+        value = above[0].as_py()
+        unit, factor = next((f for f in _FINER if value <= _MOST_SECONDS * f[1]), _FINER[-1])
+        raise InputError(
+            f"timestamp column {column!r} must be in seconds, got {value:.15g}, which looks like {unit}; "
+            f"divide by {factor} or make it a timestamp"
+        )
 
 
 def _of_size(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:

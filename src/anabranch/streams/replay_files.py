@@ -13,6 +13,7 @@ from anabranch.errors import InputError
 
 _PARQUET = ".parquet"
 _CSV = (".csv", ".csv.gz")
+TO_UTF_8 = "iconv -f latin1 -t utf-8"
 
 
 def data_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -92,7 +93,8 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"cannot read {file}: {reason}; repair the file or leave it out") from error
+        remedy = f"convert it, as with {TO_UTF_8}" if "invalid UTF8" in reason else "repair the file or leave it out"
+        raise InputError(f"cannot read {file}: {reason}; {remedy}") from error
 
 
 def _read_file(file: Path, columns: Sequence[str], size: int, skip: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -127,7 +129,7 @@ def _read_csv(file: Path, columns: Sequence[str], size: int, skip: int) -> Itera
     except KeyError:
         # The error does not say which columns there are.
         with csv.open_csv(file, parse_options=parse) as header:
-            _require_columns(file, columns, header.schema.names)
+            _require_columns(file, columns, _header_names(file, header.schema))
         raise
     first = 0
     with source:
@@ -136,10 +138,19 @@ def _read_csv(file: Path, columns: Sequence[str], size: int, skip: int) -> Itera
             first += batch.num_rows
 
 
+def _header_names(file: Path, schema: pa.Schema) -> list[str]:
+    try:
+        return list(schema.names)
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {file}: its header is not UTF-8; convert it, as with {TO_UTF_8}") from None
+
+
 def _require_columns(file: Path, wanted: Sequence[str], present: Sequence[str]) -> None:
     for column in wanted:
         if column not in present:
-            raise InputError(f"{file} has no column {column!r}; its columns are {', '.join(present)}")
+            other_separator = len(present) == 1 and any(mark in present[0] for mark in ";\t|")
+            hint = "; is the separator a comma?" if other_separator else ""
+            raise InputError(f"{file} has no column {column!r}; its columns are {', '.join(present)}{hint}")
 
 
 def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, file: Path) -> pa.RecordBatch:
