@@ -331,3 +331,12 @@ def test_a_json_path_that_cannot_be_written(run, tmp_path):
 def test_a_plot_with_an_unknown_ending_is_refused_before_the_run(fails, tmp_path):
     # A stream as long as this would not end.
     fails(2, "simulate", "--tuples", "1000G", "--plot", tmp_path / "picture.gif")
+
+
+def test_a_stream_too_short_to_learn_from_is_pointed_out(run):
+    short = run("simulate", "--tuples", "20k", "--grouping", "distribution-aware", "--grouping", "dynamic-key")
+    assert "note: distribution-aware learns for 100,000 tuples and the stream has 20,000: it only learned" in short.err
+    assert "note: dynamic-key adapts after 60 s and the stream lasts 1.6 s" in short.err
+    uneven = run("simulate", "--tuples", "20k", "--grouping", "fish", "--speeds", "2,1")
+    assert "note: fish ran without knowing the speeds: workers first report after 10 s" in uneven.err
+    assert "note:" not in run("simulate", "--tuples", "20k", "--grouping", "fish").err

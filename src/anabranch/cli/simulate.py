@@ -218,6 +218,8 @@ def simulate(
         for cell in sweep(make_stream, chosen, tried[0], vary=vary, repeat=repeat, progress=advance):
             cells.append(cell)
     _show(cells, json_, plot or [])
+    for note in _notes(cells, chosen):
+        typer.echo(f"note: {note}", err=True)
 
 
 def _groupings(texts: list[str] | None) -> dict[str, Grouping]:
@@ -306,3 +308,23 @@ def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> N
     for path in plot_files:
         plot(cells, path)
         typer.echo(f"picture: {path}", err=True)
+
+
+def _notes(cells: list[Cell], chosen: dict[str, Grouping]) -> Iterator[str]:
+    """What a reader should know of streams that are too short for a grouping."""
+    for label, grouping in chosen.items():
+        shortest = min((cell.results[0] for cell in cells if cell.grouping == label), key=lambda r: r.tuples)
+        duration = shortest.tuples / shortest.rate if shortest.rate else 0.0
+        tuples, seconds = grouping.warm_up
+        if shortest.tuples <= tuples:
+            yield f"{label} learns for {tuples:,} tuples and the stream has {shortest.tuples:,}: it only learned"
+        elif duration <= seconds:
+            yield (
+                f"{label} adapts after {seconds:g} s and the stream lasts {duration:.1f} s: "
+                "lower --rate or take more tuples"
+            )
+        if len(set(shortest.settings["speeds"])) > 1 and duration <= shortest.settings["report_s"]:
+            yield (
+                f"{label} ran without knowing the speeds: workers first report after "
+                f"{shortest.settings['report_s']:g} s (--report-s) and the stream lasts {duration:.1f} s"
+            )

@@ -73,6 +73,11 @@ class DistributionAwareKeyGrouping(Grouping):
         if not self.factor > 0:
             raise ConfigError(f"factor must be above 0, got {self.factor}")
 
+    @property
+    def warm_up(self) -> tuple[int, float]:
+        """The learning phase."""
+        return self.learning, 0.0
+
     def threshold(self, n_workers: int) -> float:
         """Share from which a key is heavy."""
         return 1 / (5 * n_workers) if self.theta is None else self.theta

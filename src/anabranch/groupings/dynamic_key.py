@@ -86,6 +86,11 @@ class DynamicKeyGrouping(Grouping):
         if not 0 < self.decay <= 1:
             raise ConfigError(f"decay must be above 0 and at most 1, got {self.decay}")
 
+    @property
+    def warm_up(self) -> tuple[int, float]:
+        """Until the first keys are old."""
+        return 0, max(self.warm_up_s, self.old_s)
+
     def threshold(self, n_workers: int) -> float:
         """Load in percent from which a key is scaled out: L_i + √L_i with L_i = 100 / n_workers."""
         ideal = 100 / n_workers

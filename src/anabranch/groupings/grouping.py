@@ -78,6 +78,11 @@ class Grouping(ABC):
             seconds_per_tuple=pool_seconds(previous, list(reports)),
         )
 
+    @property
+    def warm_up(self) -> tuple[int, float]:
+        """Tuples and seconds of a stream before the grouping does what it is for; on a shorter one it only learns."""
+        return 0, 0.0
+
     def parameters(self) -> dict[str, Any]:
         """Parameters by name, those that JSON can hold."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
