@@ -8,7 +8,7 @@ import multiprocessing
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,13 +45,13 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def measure_all(
-    cells: Sequence[Hashable], measure: Callable[..., Figures], *, processes: int, keep: Path | None
-) -> dict[Hashable, Figures]:
-    """Figures of every cell; a cell is told from others by its repr."""
+    cells: Sequence[object], measure: Callable[..., Figures], *, processes: int, keep: Path | None
+) -> dict[str, Figures]:
+    """Figures of every cell, by the repr that tells it from others."""
     kept = {}
     if keep is not None and keep.exists():
         kept = dict(json.loads(line) for line in keep.read_text().splitlines())
-    missing = [cell for cell in dict.fromkeys(cells) if repr(cell) not in kept]
+    missing = [cell for name, cell in {repr(cell): cell for cell in cells}.items() if name not in kept]
     began = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         jobs = ((measure, cell) for cell in missing)
@@ -62,10 +62,10 @@ def measure_all(
                     file.write(json.dumps([name, figures]) + "\n")
             spent = time.perf_counter() - began
             print(f"{done}/{len(missing)} cells, {spent:,.0f} s: {name[:150]}", file=sys.stderr, flush=True)
-    return {cell: kept[repr(cell)] for cell in cells}
+    return {repr(cell): kept[repr(cell)] for cell in cells}
 
 
-def _measure(job: tuple[Callable[[Hashable], Figures], Hashable]) -> tuple[str, Figures]:
+def _measure(job: tuple[Callable[[object], Figures], object]) -> tuple[str, Figures]:
     measure, cell = job
     return repr(cell), measure(cell)
 

@@ -273,7 +273,7 @@ class Report:
     def __init__(self, files: list[Path]) -> None:
         self.files = files
         self.claims = Claims()
-        self.measured: dict[Cell, Figures] = {}
+        self.measured: dict[str, Figures] = {}
 
     def cells(self) -> list[Cell]:
         wanted: list[Cell] = [TableI()]
@@ -283,7 +283,7 @@ class Report:
         return wanted
 
     def values(self, repeats: list[Cell], name: str) -> list[float]:
-        return [self.measured[cell][name] for cell in repeats]
+        return [self.measured[repr(cell)][name] for cell in repeats]
 
     def table_1(self) -> list[str]:
         lines = [
@@ -296,7 +296,7 @@ class Report:
             ),
             *header("N", "measured %", "the paper %", "holds"),
         ]
-        figures = self.measured[TableI()]
+        figures = self.measured[repr(TableI())]
         for times, least in TABLE_I.items():
             share = figures[str(times)]
             lines.append(row(times, f"{share:.2f}", least, self.claims.check(f"Table I {times}", share >= least)))

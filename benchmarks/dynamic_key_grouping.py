@@ -94,7 +94,7 @@ def table_1(claims: Claims) -> list[str]:
     return [*lines, ""]
 
 
-def hot_country(claims: Claims, measured: dict[Cell, Figures]) -> list[str]:
+def hot_country(claims: Claims, measured: dict[str, Figures]) -> list[str]:
     lines = [
         "## One country in 80 % of the tuples",
         "",
@@ -116,7 +116,7 @@ def hot_country(claims: Claims, measured: dict[Cell, Figures]) -> list[str]:
         ),
     ]
     for name, grouping in RIVALS.items():
-        figures = [measured[skewed(seed, grouping)] for seed in range(N_SEEDS)]
+        figures = [measured[repr(skewed(seed, grouping))] for seed in range(N_SEEDS)]
         loads = [each["load_stddev"] for each in figures]
         verdict = ""
         if name == "DKG":
@@ -154,7 +154,7 @@ def hot_country(claims: Claims, measured: dict[Cell, Figures]) -> list[str]:
     ]
 
 
-def skews(measured: dict[Cell, Figures]) -> list[str]:
+def skews(measured: dict[str, Figures]) -> list[str]:
     lines = [
         "## Skew sweep (Figures 10 and 11)",
         "",
@@ -168,7 +168,7 @@ def skews(measured: dict[Cell, Figures]) -> list[str]:
         *header("stream", *RIVALS),
     ]
     for name, stream in sweep().items():
-        figures = [measured[Cell(stream, grouping)] for grouping in RIVALS.values()]
+        figures = [measured[repr(Cell(stream, grouping))] for grouping in RIVALS.values()]
         lines.append(row(name, *(f"{each['load_stddev']:.2f} ({each['replication']:.2f})" for each in figures)))
     return [*lines, ""]
 

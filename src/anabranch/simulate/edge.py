@@ -27,8 +27,10 @@ class Edge:
         self.routers = grouping.build_all(n_sources, n_workers, seed)
         self.seconds = 0.0
         self.plan: Plan | None = None
-        # Compiling or loading kernels is not routing: do it before the clock runs.
-        grouping.build(n_workers, seed=seed).route(np.zeros(1, dtype=np.uint64))
+        # Compiling or loading kernels is not routing: do it before the clock runs, with keys enough for tables to grow
+        # and time enough for whatever happens periodically.
+        keys = np.arange(4096, dtype=np.uint64) << np.uint64(52)
+        grouping.build(n_workers, seed=seed).route(keys, 0.0, 0.1)
 
     @property
     def _distinct(self) -> list[int]:
