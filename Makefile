@@ -46,7 +46,7 @@ lock: $(BIN)/python ## resolve the dependencies anew and write requirements.lock
 	@! grep -n '://' requirements.lock || { echo 'requirements.lock names an address; see the lines above' >&2; exit 1; }
 
 bench: $(STAMP) ## list the benchmark scripts and how to run them
-	@shopt -s nullglob; scripts=(benchmarks/*.py); \
+	@scripts=($$(grep -l __main__ benchmarks/*.py)); \
 	if [ $${#scripts[@]} -eq 0 ]; then echo 'benchmarks/ holds no script'; exit 0; fi; \
 	for script in "$${scripts[@]}"; do \
 	  echo "$(BIN)/python $$script"; \
