@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from anabranch.groupings import Fish
+from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 
@@ -34,6 +35,8 @@ class ReferenceFish:
     def route(self, key: int, now: float) -> int:
         self.drain(now)
         slot = self.count(key)
+        if self.tuples % 100 == 0:
+            self.head_choices = self.solve()
         if key not in self.lists:
             self.lists[key] = self.candidates(key)
         candidates = self.lists[key][: self.choices(slot)]
@@ -80,11 +83,18 @@ class ReferenceFish:
         if self.grouping.hot_keys == "w-choices":
             return n
         if self.grouping.hot_keys == "d-choices":
-            return max(2, math.ceil(max(self.counts) / self.total * n))
+            return self.head_choices
         index = math.frexp(max(self.counts) / self.counts[slot])[1] - 1
         d = max(n // 2**index, min(self.grouping.d_min, n))
         self.assigned[slot] = max(d, self.assigned[slot])
         return self.assigned[slot]
+
+    def solve(self) -> int:
+        """D-Choices' d for the keys that are hot now; `fewest_choices` has a test of its own."""
+        n = len(self.workers)
+        theta = self.grouping.theta or 1 / (4 * n)
+        hot = sorted((count / self.total for count in self.counts if count > theta * self.total), reverse=True)
+        return int(distinct_choices(fewest_choices(np.array(hot), 1e-4, n), n))
 
     def candidates(self, key: int) -> list[int]:
         mixed = reseed(np.array([key], dtype=np.uint64), self.seed)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
 from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.groupings.plan import Plan, Report
 from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters
@@ -20,6 +21,9 @@ from anabranch.sketches.epoch_counters import EpochArrays
 _REPORTS = 40
 # Relative fluctuation of one report: the paper measured 4.37 % (Observation 2).
 _FLUCTUATION = 0.05
+
+# The d-choices ablation solves for d every so many tuples, with this tolerance.
+_SOLVE_EVERY, _EPSILON = 100, 1e-4
 
 _CHK, _D_CHOICES, _W_CHOICES = 0, 1, 2
 _HOT = {"chk": _CHK, "d-choices": _D_CHOICES, "w-choices": _W_CHOICES}
@@ -53,7 +57,8 @@ class Fish(Grouping):
     virtual_nodes
         Points a worker on the consistent-hash ring.
     hot_keys
-        "chk": graded numbers of workers (Algorithm 2). "d-choices", "w-choices": the ablations with Nasir's handling.
+        "chk": graded numbers of workers (Algorithm 2). "d-choices", "w-choices": the ablations with Nasir's handling,
+        d being solved for every 100 tuples.
     assignment
         "waiting-time": by inferred backlog and speed (Algorithm 3). "count": by tuples sent, the ablation.
     hashing
@@ -118,7 +123,7 @@ class FishRouter(Router):
     """FISH in one source.
 
     `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured`, `assigned` is M_k per
-    slot of the counters; `tally` counts tuples and the candidates they had.
+    slot of the counters; `tally` counts tuples and the candidates they had, and holds the d of the d-choices ablation.
     """
 
     grouping: Fish
@@ -133,7 +138,7 @@ class FishRouter(Router):
         self.seconds = np.ones(n_workers)
         # t_pri, reports of speeds so far, tuples an epoch.
         self.meta = np.array([0.0, 0.0, epoch])
-        self.tally = np.zeros(2, dtype=np.int64)
+        self.tally = np.zeros(3, dtype=np.int64)
         self.candidates = self._make_candidates()
 
     @property
@@ -304,13 +309,16 @@ def _route(
         )
         if fresh:
             assigned[slot] = 0
+        if mode == _D_CHOICES and tally[0] % _SOLVE_EVERY == 0:
+            tally[2] = _head_choices(counts[: sizes[0]], theta, sums[0], n)
         d = 2
         count = counts[place[slot]]
         if count > theta * sums[0]:
-            d = _hot_choices(count, sums, mode, d_min, n)
             if mode == _CHK:
-                d = max(d, assigned[slot])
+                d = max(_graded_choices(count, sums[1], d_min, n), assigned[slot])
                 assigned[slot] = d
+            else:
+                d = n if mode == _W_CHOICES else tally[2]
         if d >= n:
             d = n
             worker = _shortest_wait(wait, rotation)
@@ -336,18 +344,21 @@ def _route(
 
 
 @njit(cache=True, inline="always")
-def _hot_choices(count: float, sums: NDArray[np.float64], mode: int, d_min: int, n: int) -> int:
-    """Workers of a hot key: Algorithm 2, or Nasir's d and W choices."""
-    if mode == _W_CHOICES:
-        return n
-    if mode == _D_CHOICES:
-        return min(n, max(2, int(np.ceil(sums[1] / sums[0] * n))))
+def _graded_choices(count: float, top: float, d_min: int, n: int) -> int:
+    """Algorithm 2: half as many workers for each halving of the frequency."""
     d = n
-    ratio = sums[1] / count
+    ratio = top / count
     while ratio >= 2 and d > 0:
         ratio /= 2
         d //= 2
     return max(d, d_min)
+
+
+@njit(cache=True)
+def _head_choices(counts: NDArray[np.float64], theta: float, total: float, n: int) -> int:
+    """Nasir's d for the keys that are hot of late."""
+    hot = counts[counts > theta * total] / total
+    return distinct_choices(fewest_choices(np.sort(hot)[::-1], _EPSILON, n), n)
 
 
 @njit(cache=True, inline="always")

@@ -171,29 +171,40 @@ def distinct_choices(choices: int, n_workers: int) -> int:
 def solve_choices(
     count: NDArray[np.int64], order: NDArray[np.int32], total: int, theta: float, epsilon: float, n_workers: int
 ) -> int:
+    """The fewest choices of the head, given ascending counters; see `fewest_choices`."""
+    size = 0
+    while size < len(order) and count[order[len(order) - 1 - size]] >= max(1.0, theta * total):
+        size += 1
+    shares = np.empty(size)
+    for h in range(size):
+        shares[h] = count[order[len(order) - 1 - h]] / total
+    return fewest_choices(shares, epsilon, n_workers)
+
+
+@njit(cache=True)
+def fewest_choices(shares: NDArray[np.float64], epsilon: float, n_workers: int) -> int:
     """The fewest choices d ≥ 2 of the head for which no prefix of it overloads the workers it can reach.
 
-    For every prefix h of the head H: Σ_{i≤h} p_i + (b/n)^d Σ_{h<i≤|H|} p_i + (b/n)² Σ_{i>|H|} p_i ≤ b (1/n + ε), where
-    b = n − n ((n − 1)/n)^{hd} is the expected number of workers that the prefix reaches. n_workers where no d below
-    it does.
+    `shares` are those of the head H, descending. For every prefix h of it: Σ_{i≤h} p_i + (b/n)^d Σ_{h<i≤|H|} p_i +
+    (b/n)² Σ_{i>|H|} p_i ≤ b (1/n + ε), where b = n − n ((n − 1)/n)^{hd} is the expected number of workers that the
+    prefix reaches. n_workers where no d below it does.
     """
     n = n_workers
-    size, head = 0, 0.0
-    while size < len(order) and count[order[len(order) - 1 - size]] >= max(1.0, theta * total):
-        head += count[order[len(order) - 1 - size]] / total
-        size += 1
+    head = 0.0
+    for share in shares:
+        head += share
     tail = max(0.0, 1.0 - head)
     for d in range(2, n):
         missed = 1.0
         step = ((n - 1) / n) ** d
         prefix = 0.0
         fits = True
-        for h in range(size):
-            prefix += count[order[len(order) - 1 - h]] / total
+        for share in shares:
+            prefix += share
             missed *= step
             reached = n - n * missed
-            share = reached / n
-            if prefix + share**d * (head - prefix) + share * share * tail > reached * (1 / n + epsilon):
+            part = reached / n
+            if prefix + part**d * (head - prefix) + part * part * tail > reached * (1 / n + epsilon):
                 fits = False
                 break
         if fits:
