@@ -41,7 +41,22 @@ def test_a_plan_survives_workers_that_went_away():
     plan = grouping.fold(None, [workers([1, 1, 1], [1.0, 2.0, 3.0])])
     plan = grouping.fold(plan, [workers([2], [8.0])])
     assert plan.version == 1
-    assert plan.seconds_per_tuple.tolist() == [4.0, 2.0, 3.0]
+    assert plan.seconds_per_tuple.tolist() == [2.5, 2.0, 3.0]
+
+
+def test_speeds_are_averaged_over_plans():
+    """One batch is a noisy sample: a plan's figure is the mean of all so far, and later one of late batches."""
+    grouping, plan = ShuffleGrouping(), None
+    noisy = np.random.default_rng(0).normal(1.0, 0.05, 400)
+    for seconds in noisy[:20]:
+        plan = grouping.fold(plan, [workers([1], [seconds])])
+    assert np.isclose(plan.seconds_per_tuple[0], noisy[:20].mean())
+    for seconds in noisy[20:]:
+        plan = grouping.fold(plan, [workers([1], [seconds])])
+    assert abs(plan.seconds_per_tuple[0] - 1) < 0.03
+    for _ in range(200):
+        plan = grouping.fold(plan, [workers([1], [2.0])])
+    assert abs(plan.seconds_per_tuple[0] - 2) < 0.02
 
 
 def test_a_table_lists_the_workers_of_a_key():

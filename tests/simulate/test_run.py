@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import metrics
-from anabranch.groupings import KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, parse
+from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, parse
 from anabranch.simulate import METRICS, Change, Result, Settings, simulate
 from anabranch.streams import Zipf
 
@@ -229,3 +229,9 @@ def test_the_label_stands_in_the_result_and_the_name_without_one():
 def test_every_metric_is_a_field_of_the_result():
     result = simulate(skewed(1500, 10, seed=0), KeyGrouping())
     assert all(math.isfinite(getattr(result, name)) for name in METRICS)
+
+
+def test_plans_do_not_pass_on_the_noise_of_one_window():
+    """With loads reset at each window, as on Spark, workers that are alike stay balanced under noisy reports."""
+    as_on_spark = Settings(n_workers=16, reset_loads=True, report_noise=0.05)
+    assert simulate(Zipf(1_000_000, 10_000, 1.2), Fish(), as_on_spark).makespan < 1.02

@@ -12,13 +12,13 @@ from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.head import distinct_choices, fewest_choices
-from anabranch.groupings.plan import Plan, Report
+from anabranch.groupings.plan import PLANS_AVERAGED, Plan, Report
 from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters
 from anabranch.sketches.epoch_counters import EpochArrays
 
 # A worker's measured speed is an average over about so many reports.
-_REPORTS = 40
+_REPORTS = PLANS_AVERAGED
 # Relative fluctuation of one report: the paper measured 4.37 % (Observation 2).
 _FLUCTUATION = 0.05
 
@@ -248,7 +248,7 @@ class FishRouter(Router):
         known = plan.seconds_per_tuple[self.workers[self.workers < len(plan.seconds_per_tuple)]]
         if len(known) == self.n_workers and np.isfinite(known).any():
             self.measured[:] = np.where(np.isfinite(known), known, np.nanmean(known))
-            self.meta[1] += 1
+            self.meta[1] = plan.version + 1
             self._estimate_speeds()
 
     def _resize(self, previous: NDArray[np.int64]) -> None:

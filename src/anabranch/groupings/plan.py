@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+PLANS_AVERAGED = 40
+
 
 def _no_hashes() -> NDArray[np.uint64]:
     return np.zeros(0, dtype=np.uint64)
@@ -76,7 +78,7 @@ class Plan:
     hot_keys, hot_counts
         Heaviest keys over all sources, heaviest first.
     seconds_per_tuple
-        Measured per worker; empty when nothing was measured.
+        Measured per worker, averaged over the last plans; empty when nothing was measured.
     table
         Routes, for groupings that can be written as a table.
     """
@@ -102,7 +104,10 @@ def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np
 
 
 def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.float64]:
-    """Seconds per tuple of each worker; the previous figure where a worker reported nothing."""
+    """Seconds per tuple of each worker, averaged over about the last `PLANS_AVERAGED` plans, for one is noisy.
+
+    The previous figure stays where a worker reported nothing.
+    """
     reports = [report for report in reports if len(report.worker_tuples)]
     known = previous.seconds_per_tuple if previous is not None else _no_seconds()
     if not reports:
@@ -112,7 +117,11 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
     for report in reports:
         tuples[: len(report.worker_tuples)] += report.worker_tuples
         seconds[: len(report.worker_seconds)] += report.worker_seconds
-    pooled = np.full(n, np.nan)
-    pooled[: len(known)] = known
-    np.divide(seconds, tuples, out=pooled, where=tuples > 0)
+    before = np.full(n, np.nan)
+    before[: len(known)] = known
+    seen = tuples > 0
+    new = np.divide(seconds, tuples, out=before.copy(), where=seen)
+    n_plans = 1 if previous is None else previous.version + 2
+    average = before + (new - before) / min(n_plans, PLANS_AVERAGED)
+    pooled: NDArray[np.float64] = np.where(np.isnan(before), new, average)
     return pooled
