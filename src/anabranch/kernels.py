@@ -46,13 +46,15 @@ def _prepare() -> None:
     current = digest(_PACKAGE)
     try:
         drop_stale(_PACKAGE, current)
+        writable = os.access(_PACKAGE / "__pycache__", os.W_OK)
     except OSError:
-        # The package cannot be written to, so numba keeps its kernels elsewhere: in a folder named after the sources.
-        if not vars(numba.config)["CACHE_DIR"]:
-            with contextlib.suppress(OSError, RuntimeError):
-                folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anabranch" / current
-                folder.mkdir(parents=True, exist_ok=True)
-                vars(numba.config)["CACHE_DIR"] = str(folder)
+        writable = False
+    if not writable and not vars(numba.config)["CACHE_DIR"]:
+        # numba keeps its kernels elsewhere then: let it be a folder named after the sources.
+        with contextlib.suppress(OSError, RuntimeError):
+            folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anabranch" / current
+            folder.mkdir(parents=True, exist_ok=True)
+            vars(numba.config)["CACHE_DIR"] = str(folder)
 
 
 _prepare()

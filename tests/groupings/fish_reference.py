@@ -28,7 +28,8 @@ class ReferenceFish:
         self.backlog = dict.fromkeys(self.workers, 0.0)
         self.measured = dict.fromkeys(self.workers, 1.0)
         self.seconds = dict.fromkeys(self.workers, 1.0)
-        self.drained_at, self.reports = 0.0, 0
+        self.drained_at = 0.0
+        self.reports = dict.fromkeys(self.workers, 0)
         self.tuples = self.candidates_seen = 0
         self.lists: dict[int, list[int]] = {}
 
@@ -118,7 +119,7 @@ class ReferenceFish:
         passed = now - self.drained_at
         if not passed > self.grouping.interval_s:
             return
-        if self.grouping.assignment == "waiting-time" and self.reports:
+        if self.grouping.assignment == "waiting-time" and any(self.reports.values()):
             for worker in self.workers:
                 served = passed / (self.n_sources * self.seconds[worker])
                 self.backlog[worker] = max(0.0, self.backlog[worker] - served)
@@ -126,15 +127,15 @@ class ReferenceFish:
 
     def observe(self, seconds: dict[int, float]) -> None:
         """Measured seconds per tuple of the workers that received any."""
-        if not self.reports:
+        if not any(self.reports.values()):
             self.measured = dict.fromkeys(self.workers, float(np.mean(list(seconds.values()))))
-        self.reports += 1
         for worker, measured in seconds.items():
-            self.measured[worker] += (measured - self.measured[worker]) / min(self.reports, 40)
+            self.reports[worker] += 1
+            self.measured[worker] += (measured - self.measured[worker]) / min(self.reports[worker], 40)
         mean, variance = np.mean(list(self.measured.values())), np.var(list(self.measured.values()))
-        noise = (0.05 * mean) ** 2 / min(self.reports, 79)
-        real = max(0.0, variance - noise)
-        self.seconds = {w: float(mean + real / (real + noise) * (self.measured[w] - mean)) for w in self.workers}
+        noise = {w: (0.05 * mean) ** 2 / min(max(self.reports[w], 1), 79) for w in self.workers}
+        real = max(0.0, variance - np.mean(list(noise.values())))
+        self.seconds = {w: float(mean + real / (real + noise[w]) * (self.measured[w] - mean)) for w in self.workers}
 
     def set_workers(self, workers: list[int]) -> None:
         for name in ("backlog", "measured", "seconds"):
@@ -142,4 +143,5 @@ class ReferenceFish:
             stayed = [old[worker] for worker in workers if worker in old]
             newcomer = float(np.mean(stayed)) if stayed else 1.0
             setattr(self, name, {worker: old.get(worker, newcomer) for worker in workers})
+        self.reports = {worker: self.reports.get(worker, 0) for worker in workers}
         self.workers, self.lists = workers, {}

@@ -13,6 +13,7 @@ def test_the_record_holds_every_setting_that_is_not_a_field_of_its_own():
     settings = Settings(n_workers=4, speeds=(2.0, 1.0), changes=(Change(500, add=1), Change(700, remove=2)), limit=900)
     record = simulate(Zipf(1000, 10, 1.0), KeyGrouping(), settings).record()
     assert json.loads(json.dumps(record["settings"])) == {
+        "rate": None,
         "service_s": 0.001,
         "speeds": [2.0, 1.0],
         "report_s": 10.0,

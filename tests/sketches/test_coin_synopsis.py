@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anabranch.hashing import hash_keys
 from anabranch.sketches import CoinSynopsis, coin_synopsis
+from anabranch.sketches.coin_synopsis import HOT
 
 UNIVERSE = hash_keys(np.arange(100))
 
@@ -226,9 +227,18 @@ def test_merging_gives_a_key_the_bits_of_both():
     other.load(UNIVERSE[1:3], np.array([0b100, 0b1000], dtype=np.uint64))
     one.merge(other)
     found = dict(zip(*(array.tolist() for array in one.entries()), strict=True))
-    assert found == dict(zip(UNIVERSE[:3].tolist(), [0b1, 0b110, 0b1000], strict=True))
+    assert found == dict(zip(UNIVERSE[:3].tolist(), [0b1, 0b110 | int(HOT), 0b1000], strict=True))
     assert one.hot_keys().tolist() == UNIVERSE[1:2].tolist()
     check_structure(one)
+
+
+def test_a_hot_key_that_declined_stays_hot_when_it_is_passed_on():
+    one, other = CoinSynopsis(zeta=2), CoinSynopsis(zeta=2)
+    one.load(UNIVERSE[:2], np.array([0b11, 0b1], dtype=np.uint64))
+    one.state.bits[:2] = 0b1
+    other.load(*one.entries())
+    assert other.hot_keys().tolist() == one.hot_keys().tolist() == UNIVERSE[:1].tolist()
+    assert other.state.bits[:2].tolist() == [0b1, 0b1]
 
 
 def test_loading_too_many_keeps_the_highest_vectors():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
-from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.grouping import Grouping, Router, of_workers
 from anabranch.groupings.plan import Report
 from anabranch.hashing.family import reseed
 from anabranch.hashing.xxhash64 import hash_long
@@ -100,9 +100,11 @@ class _ConsistentRouter(Router):
         """Hand one virtual worker from each overloaded worker to an idle one, the most overloaded to the most idle."""
         if not len(report.worker_seconds):
             return
-        busy = report.worker_seconds[self.workers]
-        mean = busy.mean()
-        by_load = np.argsort(busy, kind="stable")
+        busy = of_workers(report.worker_seconds, self.workers)
+        # A worker that came after the report was made is not idle: nothing is known of it.
+        known = np.flatnonzero(self.workers < len(report.worker_seconds))
+        mean = busy[known].mean() if len(known) else 0.0
+        by_load = known[np.argsort(busy[known], kind="stable")]
         for idle, overloaded in zip(by_load, by_load[::-1], strict=True):
             if busy[overloaded] <= (1 + self.grouping.slack) * mean or busy[idle] >= (1 - self.grouping.slack) * mean:
                 break
@@ -111,7 +113,7 @@ class _ConsistentRouter(Router):
                 self.owners[owned[-1]] = idle
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
-        """Virtual workers of a worker that left are dealt out; a newcomer takes an equal share from the richest."""
+        """Virtual workers of a worker that left are dealt out by what each has; a newcomer takes an equal share."""
         index = {int(old): new for new, old in enumerate(previous) if old >= 0}
         owners = np.array([index.get(int(owner), -1) for owner in self.owners], dtype=np.int32)
         if len(owners) < self.n_workers:
@@ -119,8 +121,11 @@ class _ConsistentRouter(Router):
                 f"{len(owners)} virtual workers cannot serve {self.n_workers} workers; raise virtual_workers"
             )
         counts = np.bincount(owners[owners >= 0], minlength=self.n_workers)
+        share = np.where(previous >= 0, np.maximum(counts, 1), 1e-9)
+        dealt = np.zeros(self.n_workers)
         for orphan in np.flatnonzero(owners < 0):
-            owners[orphan] = np.argmin(counts)
+            owners[orphan] = np.argmin((dealt + 1) / share)
+            dealt[owners[orphan]] += 1
             counts[owners[orphan]] += 1
         for newcomer in np.flatnonzero(previous < 0):
             while counts[newcomer] < len(owners) // self.n_workers:

@@ -40,7 +40,8 @@ class DistributionAwareKeyGrouping(Grouping):
     theta
         A key is heavy when its share is at least this; default 1 / (5 n_workers).
     factor
-        Hash buckets per worker for the other keys.
+        Hash buckets per worker that the router was built for, for the other keys. With many more workers than that,
+        some get no bucket.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
 from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
-from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool
+from anabranch.sketches.coin_synopsis import CoinArrays, are_hot, check_coin, heads_of, pool
 
 _SIGNALS = 4096
 _APPEND, _DELETE = 1, 0
@@ -36,7 +36,8 @@ class DStream(Grouping):
     r, l, zeta
         As for `CoinSynopsis`.
     p
-        Decline rate; default 1 / (10 n_workers): then keys with more than 1 / (5 n_workers) of the tuples stay.
+        Decline rate; default 1 / (10 n_workers), by the workers that the router was built for: then keys with more than
+        1 / (5 n_workers) of the tuples stay.
     false_positive_rate
         Of the counting Bloom filter, sized for 2 / p keys.
     synopsis
@@ -107,7 +108,10 @@ class DStream(Grouping):
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
         """One synopsis of all sources (`hot_counts` are bit vectors), and its hot keys to all workers."""
-        plan = super().fold(previous, reports)
+        # Bit vectors are pooled below, not added up as counts are.
+        none = Report()
+        without_keys = [replace(r, hot_keys=none.hot_keys, hot_counts=none.hot_counts) for r in reports]
+        plan = super().fold(previous, without_keys)
         entries = [(r.hot_keys, r.hot_counts.view(np.uint64)) for r in reports if len(r.hot_keys)]
         if not entries:
             return plan
@@ -116,7 +120,7 @@ class DStream(Grouping):
         n_workers = max((len(report.worker_tuples) for report in reports), default=0)
         if n_workers == 0:
             return plan
-        hot = keys[np.bitwise_count(bits) >= self.zeta]
+        hot = keys[are_hot(bits, self.zeta)]
         workers = np.tile(np.arange(n_workers, dtype=np.int32), len(hot))
         return replace(plan, table=Table(hot, np.arange(len(hot) + 1) * n_workers, workers))
 

@@ -29,7 +29,7 @@ class DynamicKeyGrouping(Grouping):
 
     Guarantees
     ----------
-    - A key that is not old has two candidates, next to each other.
+    - A key that was never old has two candidates, next to each other.
     - A key has at most ⌊100 / T⌋ + 1 candidates, T being the threshold in percent, unless `whole_percents`.
 
     Parameters

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
-from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.grouping import Grouping, Router, of_workers
 from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.groupings.plan import PLANS_AVERAGED, Plan, Report
 from anabranch.kernels import njit
@@ -19,6 +19,8 @@ from anabranch.sketches.epoch_counters import EpochArrays
 
 # A worker's measured speed is an average over about so many reports.
 _REPORTS = PLANS_AVERAGED
+# Arrays of a router's state that are not its counters'.
+_OWN = ("assigned", "backlog", "measured", "seconds", "reports")
 # Relative fluctuation of one report: the paper measured 4.37 % (Observation 2).
 _FLUCTUATION = 0.05
 
@@ -43,7 +45,8 @@ class Fish(Grouping):
     Parameters
     ----------
     epoch
-        Tuples between two decays of the counts, the paper's N_epoch; default max(1000, 40 n_workers).
+        Tuples between two decays of the counts, the paper's N_epoch; default max(1000, 40 n_workers). Like `capacity`
+        it goes by the workers that the router was built for.
     alpha
         What remains of a count after an epoch; 1 switches epochs off.
     theta
@@ -122,8 +125,9 @@ class Fish(Grouping):
 class FishRouter(Router):
     """FISH in one source.
 
-    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured`, `assigned` is M_k per
-    slot of the counters; `tally` counts tuples and the candidates they had, and holds the d of the d-choices ablation.
+    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured` over so many `reports`,
+    `assigned` is M_k per slot of the counters; `tally` counts tuples and the candidates they had, and holds the d of
+    the d-choices ablation.
     """
 
     grouping: Fish
@@ -136,8 +140,9 @@ class FishRouter(Router):
         self.backlog = np.zeros(n_workers)
         self.measured = np.ones(n_workers)
         self.seconds = np.ones(n_workers)
-        # t_pri, reports of speeds so far, tuples an epoch.
-        self.meta = np.array([0.0, 0.0, epoch])
+        self.reports = np.zeros(n_workers)
+        # t_pri and tuples an epoch.
+        self.meta = np.array([0.0, epoch])
         self.tally = np.zeros(3, dtype=np.int64)
         self.candidates = self._make_candidates()
 
@@ -180,7 +185,7 @@ class FishRouter(Router):
             seconds,
             self.backlog * seconds,
             self.tally,
-            int(self.meta[2]),
+            int(self.meta[1]),
             self.grouping.alpha,
             theta,
             min(self.grouping.d_min, self.n_workers),
@@ -191,9 +196,11 @@ class FishRouter(Router):
 
     def _drain(self, now: float) -> None:
         """Lines 3–10 of Algorithm 3: what the workers will have served since the last time."""
+        if np.isnan(self.meta[0]):
+            self.meta[0] = now
         if now - self.meta[0] <= self.grouping.interval_s:
             return
-        if self.grouping.assignment == "waiting-time" and self.meta[1]:
+        if self.grouping.assignment == "waiting-time" and self.reports.any():
             served = (now - self.meta[0]) / (self.n_sources * self.seconds)
             np.maximum(self.backlog - served, 0.0, out=self.backlog)
         self.meta[0] = now
@@ -209,21 +216,24 @@ class FishRouter(Router):
         return at
 
     def begin_window(self) -> None:
+        """Zero the backlogs; time before the window drains nothing of what comes in it."""
         self.backlog[:] = 0
+        self.meta[0] = np.nan
 
     def observe(self, report: Report) -> None:
         """Take the measured seconds per tuple into P_w."""
         if not len(report.worker_seconds):
             return
-        tuples, seconds = report.worker_tuples[self.workers], report.worker_seconds[self.workers]
+        tuples = of_workers(report.worker_tuples, self.workers)
+        seconds = of_workers(report.worker_seconds, self.workers)
         seen = (tuples > 0) & (seconds > 0)
         if not seen.any():
             return
         seconds = seconds[seen] / tuples[seen]
-        if not self.meta[1]:
+        if not self.reports.any():
             self.measured[:] = seconds.mean()
-        self.meta[1] += 1
-        self.measured[seen] += (seconds - self.measured[seen]) / min(self.meta[1], _REPORTS)
+        self.reports[seen] += 1
+        self.measured[seen] += (seconds - self.measured[seen]) / np.minimum(self.reports[seen], _REPORTS)
         self._estimate_speeds()
 
     def _estimate_speeds(self) -> None:
@@ -232,8 +242,8 @@ class FishRouter(Router):
         Routing by noise would unbalance workers that are alike.
         """
         mean = self.measured.mean()
-        noise = (_FLUCTUATION * mean) ** 2 / min(self.meta[1], 2 * _REPORTS - 1)
-        real = max(0.0, self.measured.var() - noise)
+        noise = (_FLUCTUATION * mean) ** 2 / np.clip(self.reports, 1, 2 * _REPORTS - 1)
+        real = max(0.0, self.measured.var() - noise.mean())
         self.seconds[:] = mean + real / (real + noise) * (self.measured - mean)
 
     def report(self) -> Report:
@@ -248,11 +258,14 @@ class FishRouter(Router):
         known = plan.seconds_per_tuple[self.workers[self.workers < len(plan.seconds_per_tuple)]]
         if len(known) == self.n_workers and np.isfinite(known).any():
             self.measured[:] = np.where(np.isfinite(known), known, np.nanmean(known))
-            self.meta[1] = plan.version + 1
+            self.reports[:] = plan.version + 1
             self._estimate_speeds()
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         stayed = previous >= 0
+        reports = np.zeros(self.n_workers)
+        reports[stayed] = self.reports[previous[stayed]]
+        self.reports = reports
         for name in ("backlog", "measured", "seconds"):
             values = getattr(self, name)[previous[stayed]]
             resized = np.full(self.n_workers, values.mean() if len(values) else 1.0)
@@ -261,7 +274,7 @@ class FishRouter(Router):
         self.candidates = self._make_candidates()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        own = {name: getattr(self, name) for name in ("assigned", "backlog", "measured", "seconds", "meta", "tally")}
+        own = {name: getattr(self, name) for name in (*_OWN, "meta", "tally")}
         return {**own, **{f"counters.{name}": array for name, array in self.counters.state._asdict().items()}}
 
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:

@@ -211,7 +211,8 @@ class Router(ABC):
 
     def _header(self) -> dict[str, Any]:
         parameters = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in self._config().items()}
-        return {"grouping": self.grouping.name, "parameters": parameters, "seed": self.seed, "source": self.source}
+        own = {"seed": self.seed, "source": self.source, "n_sources": self.n_sources}
+        return {"grouping": self.grouping.name, "parameters": parameters, **own}
 
     def _config(self) -> dict[str, Any]:
         """Everything that a router built alike has in common, as JSON can hold it."""
@@ -229,6 +230,14 @@ class Router(ABC):
     @abstractmethod
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over arrays that `_arrays` named; `workers` has been set."""
+
+
+def of_workers(values: NDArray[Any], workers: NDArray[np.int32]) -> NDArray[Any]:
+    """A report's values of these workers; 0 for a worker that came after the report was made."""
+    known = workers < len(values)
+    out = np.zeros(len(workers), dtype=values.dtype)
+    out[known] = values[workers[known]]
+    return out
 
 
 def carry_over(

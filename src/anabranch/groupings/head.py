@@ -31,7 +31,8 @@ class HeadGrouping(Grouping):
     theta
         A key is hot when its share of the source's tuples is at least this; default 1 / (5 n_workers).
     capacity
-        SpaceSaving counters per source; default max(1000, 10 n_workers). With too few, most keys look hot.
+        SpaceSaving counters per source; default max(1000, 10 n_workers), by the workers that the router was built for.
+        With too few, most keys look hot.
     family
         Hash family of the candidates.
     """
@@ -113,7 +114,6 @@ class HeadRouter(Router):
         self.meta = arrays["meta"]
         self.loads = OrderedCounters(*(arrays[name] for name in OrderedCounters._fields))
         self.sketch.summary = Summary(*(arrays[f"sketch.{name}"] for name in Summary._fields))
-        self.sketch.capacity = len(self.sketch.summary.count)
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
-from anabranch.groupings.grouping import Grouping, Router, carry_over
+from anabranch.groupings.grouping import Grouping, Router, carry_over, of_workers
 from anabranch.groupings.plan import Report
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.hashing.family import next_candidate
@@ -103,7 +103,7 @@ class _PartialKeyRouter(Router):
     def observe(self, report: Report) -> None:
         if self.grouping.probe_s is None or not len(report.worker_tuples):
             return
-        self.reported += report.worker_tuples[self.workers]
+        self.reported += of_workers(report.worker_tuples, self.workers)
         if report.now - self.probed_at[0] >= self.grouping.probe_s:
             self.probed_at[0] = report.now
             self.loads[:] = self.reported

@@ -108,7 +108,7 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
 
     The previous figure stays where a worker reported nothing.
     """
-    reports = [report for report in reports if len(report.worker_tuples)]
+    reports = [r for r in reports if len(r.worker_tuples) and len(r.worker_tuples) == len(r.worker_seconds)]
     known = previous.seconds_per_tuple if previous is not None else _no_seconds()
     if not reports:
         return known
@@ -119,7 +119,8 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
         seconds[: len(report.worker_seconds)] += report.worker_seconds
     before = np.full(n, np.nan)
     before[: len(known)] = known
-    seen = tuples > 0
+    # A clock too coarse for a batch measures nothing, not a worker of infinite speed.
+    seen = (tuples > 0) & (seconds > 0)
     new = np.divide(seconds, tuples, out=before.copy(), where=seen)
     n_plans = 1 if previous is None else previous.version + 2
     average = before + (new - before) / min(n_plans, PLANS_AVERAGED)

@@ -20,7 +20,8 @@ class ShuffleGrouping(Grouping):
 
     Guarantees
     ----------
-    The tuples that one source sends to any two workers differ by at most one.
+    The tuples that one source sends to any two workers in a window differ by at most one. Each window starts at the
+    same worker, so that a replayed batch repeats its routes.
 
     Examples
     --------

@@ -11,7 +11,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class HashSet:
-    """A set of 64-bit hashes in an open-addressing table; kernels insert with `insert` and stop when it is half full.
+    """A set of 64-bit hashes in an open-addressing table; kernels insert with `insert` what `reserve` made room for.
 
     Value 0 marks an empty place, so it is stored as 1.
     """

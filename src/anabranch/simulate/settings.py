@@ -136,6 +136,8 @@ class Settings:
         self._check_changes()
 
     def _check_changes(self) -> None:
+        if self.n_workers_ever > _MOST:
+            raise ConfigError(f"changes must leave at most {_MOST:,} workers, got {self.n_workers_ever:,}")
         alive = set(range(self.n_workers))
         total = self.n_workers
         for change in self.ordered_changes:
@@ -151,7 +153,7 @@ class Settings:
 
     def record(self) -> dict[str, Any]:
         """What a run can be repeated from, besides its stream, grouping, size, window and seed; JSON values."""
-        names = ("service_s", "speeds", "report_s", "report_noise", "reset_loads", "source_key", "limit")
+        names = ("rate", "service_s", "speeds", "report_s", "report_noise", "reset_loads", "source_key", "limit")
         record = {name: getattr(self, name) for name in names}
         record["speeds"] = list(self.speeds)
         record["merge_s"] = self.merge_seconds

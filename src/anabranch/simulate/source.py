@@ -81,7 +81,7 @@ def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:
         raise InputError(
             f"timestamps must not go back, got {later:g} s after {earlier:g} s; sort the rows or give a rate instead"
         )
-    return float(arrivals[-1])
+    return float(times[-1])
 
 
 def count_keys(stream: Stream, settings: Settings) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -13,6 +13,8 @@ from anabranch.kernels import njit
 from anabranch.sketches import slot_table
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# r + l ≤ 63 leaves this bit of a vector free.
+HOT = np.uint64(1 << 63)
 
 
 class CoinArrays(NamedTuple):
@@ -126,19 +128,25 @@ class CoinSynopsis:
         self.load(*pool([self.entries(), other.entries()]))
 
     def entries(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Keys and bit vectors."""
+        """Keys and bit vectors, with `HOT` set for hot keys: they stay hot until all other bits are gone."""
         n = len(self)
-        return self.state.keys[:n].copy(), self.state.bits[:n].copy()
+        return self.state.keys[:n].copy(), self.state.bits[:n] | np.where(self.state.hot[:n], HOT, np.uint64(0))
 
     def load(self, keys: NDArray[np.uint64], bits: NDArray[np.uint64]) -> None:
-        """Become a synopsis of these bit vectors, those with the highest bits where there are too many."""
+        """Become a synopsis of what `entries` gave, of the highest bits where there are too many."""
         kept = np.argsort(bits, kind="stable")[::-1][: len(self.state.keys)]
         n = len(kept)
         self.state.keys[:n] = keys[kept]
-        self.state.bits[:n] = bits[kept]
-        self.state.hot[:n] = np.bitwise_count(bits[kept]) >= self.zeta
+        self.state.bits[:n] = bits[kept] & ~HOT
+        self.state.hot[:n] = are_hot(bits[kept], self.zeta)
         self.state.sizes[0] = n
         slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
+
+
+def are_hot(bits: NDArray[np.uint64], zeta: int) -> NDArray[np.bool_]:
+    """Whether bit vectors as `CoinSynopsis.entries` gives them are of hot keys."""
+    hot: NDArray[np.bool_] = (bits & HOT > 0) | (np.bitwise_count(bits & ~HOT) >= zeta)
+    return hot
 
 
 def check_coin(r: int, l: int, p: float, zeta: int) -> None:  # noqa: E741

@@ -66,7 +66,6 @@ class SpaceSaving:
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
             raise ConfigError(f"capacity must be at least 1, got {capacity}")
-        self.capacity = capacity
         self.total = 0
         self.summary = Summary(
             *ordered_counters.zeros(capacity),
@@ -75,6 +74,11 @@ class SpaceSaving:
             table=slot_table.empty(capacity),
             where=np.zeros(capacity, dtype=np.int32),
         )
+
+    @property
+    def capacity(self) -> int:
+        """Number of counters."""
+        return len(self.summary.count)
 
     @property
     def nbytes(self) -> int:
