@@ -100,9 +100,7 @@ class HeadRouter(Router):
         self.sketch.load(plan.hot_keys[kept], counts[kept], np.zeros(len(kept), np.int64), int(self.meta[_TOTAL]))
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
-        loads = carry_over(self.loads.count, previous)
-        self.loads = ordered_counters.zeros(self.n_workers)
-        ordered_counters.assign(self.loads, loads, self.rotation)
+        self.loads = ordered_counters.holding(carry_over(self.loads.count, previous), self.rotation)
         self.meta[_CHOICES] = self.n_workers
         self.meta[_SOLVE_AT] = self.meta[_TOTAL]
 

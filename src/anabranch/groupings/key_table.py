@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels import njit
+from anabranch.sketches.slot_table import home
 
 EMPTY = -1
 UNPLACED = -2
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeyTable:
@@ -69,10 +69,10 @@ class KeyTable:
 def place_of(key: np.uint64, keys: NDArray[np.uint64], workers: NDArray[np.int32]) -> int:
     """Where `key` is in the table, or the empty place where it belongs."""
     mask = len(keys) - 1
-    at = np.int64((key * _GOLDEN) >> np.uint64(32)) & mask
+    at = home(key, mask)
     while workers[at] != EMPTY and keys[at] != key:
         at = (at + 1) & mask
-    return int(at)
+    return at
 
 
 @njit(cache=True)

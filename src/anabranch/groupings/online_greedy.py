@@ -68,9 +68,7 @@ class _OnlineGreedyRouter(Router):
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         self.table.renumber(previous)
-        loads = carry_over(self.loads.count, previous)
-        self.loads = ordered_counters.zeros(self.n_workers)
-        ordered_counters.assign(self.loads, loads, self.rotation)
+        self.loads = ordered_counters.holding(carry_over(self.loads.count, previous), self.rotation)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {**self.loads._asdict(), **self.table.arrays()}

@@ -25,6 +25,8 @@ class Edge:
     def __init__(self, grouping: Grouping, n_sources: int, n_workers: int, seed: int) -> None:
         self.grouping = grouping
         self.routers = grouping.build_all(n_sources, n_workers, seed)
+        # A shared board is one router, repeated: it is told things once.
+        self._distinct = list({id(router): router for router in self.routers}.values())
         self.seconds = 0.0
         self.plan: Plan | None = None
         # Compiling or loading kernels is not routing: do it before the clock runs, with keys enough for tables to grow
@@ -33,15 +35,9 @@ class Edge:
         grouping.build(n_workers, seed=seed).route(keys, 0.0, 0.1)
 
     @property
-    def _distinct(self) -> list[int]:
-        """Positions of distinct routers: a shared board is one router, repeated."""
-        first = {id(router): i for i, router in reversed(list(enumerate(self.routers)))}
-        return sorted(first.values())
-
-    @property
     def router_bytes(self) -> int:
         """State of one source's router; of the whole board where it is shared."""
-        return max(router.nbytes for router in self.routers)
+        return max(router.nbytes for router in self._distinct)
 
     def route(self, tuples: Tuples) -> NDArray[np.int32]:
         """Worker of each tuple, in the order of arrival."""
@@ -61,11 +57,7 @@ class Edge:
             return [(source, slice((source - tuples.start) % n, None, n)) for source in range(n)]
         order = np.argsort(tuples.sources, kind="stable")
         ends = np.cumsum(np.bincount(tuples.sources, minlength=n))
-        return [(source, order[end - size : end]) for source, (end, size) in enumerate(self._sizes(ends))]
-
-    @staticmethod
-    def _sizes(ends: NDArray[np.intp]) -> list[tuple[int, int]]:
-        return [(int(end), int(size)) for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
+        return list(enumerate(np.split(order, ends[:-1])))
 
     def _timed(self, source: int, keys: NDArray[np.uint64], arrivals: NDArray[np.float64]) -> NDArray[np.int32]:
         now = float(arrivals[0])
@@ -77,18 +69,18 @@ class Edge:
 
     def set_workers(self, workers: list[int]) -> None:
         """Workers came or went."""
-        for i in self._distinct:
-            self.routers[i].set_workers(workers)
+        for router in self._distinct:
+            router.set_workers(workers)
 
     def observe(self, report: Report) -> None:
         """The workers reported."""
-        for i in self._distinct:
-            self.routers[i].observe(report)
+        for router in self._distinct:
+            router.observe(report)
 
     def begin_window(self, workers: Report) -> None:
         """As between two batches on Spark: fold the reports of the last window into a plan, and start from it."""
-        reports = [self.routers[i].report() for i in self._distinct]
+        reports = [router.report() for router in self._distinct]
         self.plan = self.grouping.fold(self.plan, [*reports, workers])
-        for i in self._distinct:
-            self.routers[i].begin_window()
-            self.routers[i].follow(self.plan)
+        for router in self._distinct:
+            router.begin_window()
+            router.follow(self.plan)

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels import njit
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+from anabranch.sketches.slot_table import home
 
 
 class HashSet:
@@ -47,7 +46,7 @@ def insert(table: NDArray[np.uint64], size: NDArray[np.int64], value: np.uint64)
     if value == 0:
         value = np.uint64(1)
     mask = len(table) - 1
-    at = np.int64((value * _GOLDEN) >> np.uint64(32)) & mask
+    at = home(value, mask)
     while table[at] != 0:
         if table[at] == value:
             return False
@@ -96,7 +95,7 @@ class KeyCounts:
 @njit(cache=True, inline="always")
 def _place_of(key: np.uint64, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
     mask = len(keys) - 1
-    at = int(key * _GOLDEN >> np.uint64(32)) & mask
+    at = home(key, mask)
     while counts[at] > 0 and keys[at] != key:
         at = (at + 1) & mask
     return at

@@ -89,10 +89,6 @@ class CountMin:
         self.grid += other.grid
         self.total += other.total
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Its state by name, for snapshots."""
-        return {"grid": self.grid, "total": np.array([self.total], dtype=np.int64)}
-
 
 @njit(cache=True, inline="always")
 def _column(key: np.uint64, row: int, seed: np.uint64, width: int) -> int:

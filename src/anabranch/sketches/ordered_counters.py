@@ -44,6 +44,13 @@ def zeros(n: int, rotation: int = 0) -> OrderedCounters:
     return counters
 
 
+def holding(count: NDArray[np.int64], rotation: int = 0) -> OrderedCounters:
+    """Counters that hold these counts."""
+    counters = zeros(len(count))
+    assign(counters, count, rotation)
+    return counters
+
+
 def assign(counters: OrderedCounters, count: NDArray[np.int64], rotation: int = 0) -> None:
     """Set all counts at once."""
     n = len(count)

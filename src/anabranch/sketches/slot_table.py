@@ -22,7 +22,8 @@ def empty(capacity: int) -> NDArray[np.int32]:
 
 
 @njit(cache=True, inline="always")
-def _home(key: np.uint64, mask: int) -> int:
+def home(key: np.uint64, mask: int) -> int:
+    """Where probing for `key` begins in an open-addressing table of mask + 1 places."""
     return int((key * _GOLDEN) >> np.uint64(32)) & mask
 
 
@@ -30,7 +31,7 @@ def _home(key: np.uint64, mask: int) -> int:
 def place_of(key: np.uint64, keys: NDArray[np.uint64], table: NDArray[np.int32]) -> int:
     """Where `key` is in the table, or the empty place where it belongs."""
     mask = len(table) - 1
-    at = _home(key, mask)
+    at = home(key, mask)
     while table[at] != 0 and keys[table[at] - 1] != key:
         at = (at + 1) & mask
     return at
@@ -46,7 +47,7 @@ def delete(gap: int, keys: NDArray[np.uint64], table: NDArray[np.int32], where: 
         slot = table[at] - 1
         if slot < 0:
             break
-        if ((at - _home(keys[slot], mask)) & mask) >= ((at - gap) & mask):
+        if ((at - home(keys[slot], mask)) & mask) >= ((at - gap) & mask):
             table[gap] = slot + 1
             where[slot] = gap
             gap = at
