@@ -10,10 +10,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
+PYSPARK ?=
 DEMO_ARGS ?= --stream zipf --tuples 2000000 --keys 100000 --z 1.2 --grouping all --workers 16 \
   --sources 5 --plot demo/demo.png --plot demo/demo.html
 
-.PHONY: help demo test test-fast lint check lock bench java clean
+.PHONY: help demo test test-fast test-spark lint check lock bench java clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +29,16 @@ test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=...
 
 test-fast: $(STAMP) ## run the tests that need no JVM
 	$(BIN)/python -m pytest -m 'not spark' $(PYTEST_ARGS)
+
+# Everything but Spark itself is what the lock names.
+OTHER := .venv-pyspark-$(PYSPARK)
+test-spark: java ## run the tests on Spark with another release: make test-spark PYSPARK=4.1.1
+	@[ -n "$(PYSPARK)" ] || { echo 'say which release: make test-spark PYSPARK=4.1.1' >&2; exit 2; }
+	@$(MAKE) --no-print-directory VENV=$(OTHER) $(OTHER)/bin/python
+	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -v -E '^(pyspark|py4j)==' >$(OTHER)/constraints
+	@$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OTHER)/constraints \
+	  -e '.[spark,connect,report,dev]' 'pyspark==$(PYSPARK)'
+	$(OTHER)/bin/python -m pytest -m spark $(PYTEST_ARGS)
 
 lint: check ## run ruff, mypy and the import contracts, and see that the code is formatted
 	$(BIN)/ruff format --check .
@@ -75,7 +86,7 @@ java: ## see that Java 17 or later is there; as root on Debian or Ubuntu, instal
 	exit 1
 
 clean: ## remove .venv, caches and whatever the demo and the builds wrote
-	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) .venv-pyspark-* demo dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 	  spark-warehouse metastore_db derby.log
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -9,7 +9,8 @@ from anabranch import kernels
 
 def package(folder):
     (folder / "inner" / "__pycache__").mkdir(parents=True)
-    (folder / "inner" / "kernel.py").write_text("x = 1\n")
+    (folder / "inner" / "kernel.py").write_text("from anabranch.kernels import njit\n")
+    (folder / "without").mkdir()
     stored = folder / "inner" / "__pycache__" / "kernel.f-1.py311.nbi"
     stored.write_bytes(b"compiled")
     return stored
@@ -22,9 +23,14 @@ def test_kernels_are_dropped_when_any_source_changes(tmp_path):
     stored.write_bytes(b"compiled")
     kernels.drop_stale(tmp_path, kernels.digest(tmp_path))
     assert stored.exists()
-    (tmp_path / "other.py").write_text("y = 2\n")
+    (tmp_path / "without" / "other.py").write_text("y = 2\n")
     kernels.drop_stale(tmp_path, kernels.digest(tmp_path))
-    assert not stored.exists()
+    assert stored.exists(), "a subpackage without kernels does not matter to them"
+    for changed in ("other.py", "inner/constants.py", "inner/kernel.py"):
+        (tmp_path / changed).write_text("njit = 2\n")
+        kernels.drop_stale(tmp_path, kernels.digest(tmp_path))
+        assert not stored.exists()
+        stored.write_bytes(b"compiled")
 
 
 def test_every_kernel_comes_from_here():

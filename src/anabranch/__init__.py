@@ -18,7 +18,20 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-__all__ = ["errors", "groupings", "hashing", "metrics", "predictors", "report", "simulate", "sketches", "streams"]
+__all__ = [
+    "aggregates",
+    "apps",
+    "errors",
+    "groupings",
+    "hashing",
+    "metrics",
+    "predictors",
+    "report",
+    "simulate",
+    "sketches",
+    "spark",
+    "streams",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -17,5 +17,9 @@ class SnapshotError(AnabranchError, ValueError):
     """Bytes that should hold a router's state are damaged or belong to another router."""
 
 
+class QueryError(AnabranchError, RuntimeError):
+    """A running query failed; the message names the innermost cause."""
+
+
 class MissingExtraError(AnabranchError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""

@@ -1,8 +1,8 @@
 """numba's ``njit``, with a cache that notices every change.
 
 numba stores compiled kernels and checks them against their own source file only. A kernel that inlines one of another
-file would go on with the old one after an upgrade: so the stored kernels of the whole package are dropped when any of
-its files changed.
+file would go on with the old one after an upgrade: so all stored kernels are dropped when any file changed in a part of
+the package that has kernels.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ _STAMP = "kernels.digest"
 
 
 def digest(package: Path) -> str:
-    """Digest of all source files of a package."""
+    """Digest of the source files of a package's modules and subpackages, without subpackages that have no kernel."""
     whole = hashlib.blake2b(numba.__version__.encode(), digest_size=16)
-    for path in sorted(package.rglob("*.py")):
-        whole.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    for part in sorted(package.iterdir()):
+        paths = sorted(part.rglob("*.py")) if part.is_dir() else [part] if part.suffix == ".py" else []
+        sources = {str(path.relative_to(package)).encode(): path.read_bytes() for path in paths}
+        if part.is_file() or any(b"njit" in source for source in sources.values()):
+            for name, source in sources.items():
+                whole.update(name + b"\0" + source)
     return whole.hexdigest()
 
 

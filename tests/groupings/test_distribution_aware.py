@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import DistributionAwareKeyGrouping, KeyGrouping, Report
+from anabranch.groupings import DistributionAwareKeyGrouping, KeyGrouping, Plan
 from anabranch.hashing import hash_keys
 
 UNIVERSE = hash_keys(np.arange(2_000))
@@ -156,25 +156,22 @@ def test_workers_may_change_while_it_learns():
 # --- plans
 
 
-def test_a_plan_maps_the_heavy_keys_of_the_first_batch_for_good():
+def test_a_table_maps_the_heavy_keys_for_good():
     grouping = DistributionAwareKeyGrouping(theta=0.1)
-    report = Report(tuples=1_000, hot_keys=UNIVERSE[:4], hot_counts=np.array([400, 300, 100, 99]))
-    workers = Report(worker_tuples=np.array([500, 300, 200]), worker_seconds=np.array([5.0, 3.0, 2.0]))
-    plan = grouping.fold(None, [report, workers])
-    assert plan.table is not None
-    assert plan.table.keys.tolist() == UNIVERSE[:3].tolist()
-    assert [plan.table.workers_of(int(key)).tolist() for key in UNIVERSE[:4]] == [[0], [1], [2], []]
-    other = Report(tuples=1_000, hot_keys=UNIVERSE[5:6], hot_counts=np.array([900]))
-    later = grouping.fold(plan, [other, workers])
-    assert later.version == 1
-    assert later.table is plan.table
+    plan = Plan(tuples=1_000, hot_keys=UNIVERSE[:4], hot_counts=np.array([400, 300, 100, 99]))
+    table = grouping.table(plan, 3)
+    assert table.keys.tolist() == UNIVERSE[:3].tolist()
+    assert [table.workers_of(int(key)).tolist() for key in UNIVERSE[:4]] == [[0], [1], [2], []]
+    later = Plan(tuples=1_000, hot_keys=UNIVERSE[5:6], hot_counts=np.array([900]), table=table)
+    assert grouping.table(later, 3) is table
 
 
-def test_without_workers_or_tuples_there_is_no_table():
-    grouping = DistributionAwareKeyGrouping()
-    report = Report(tuples=10, hot_keys=UNIVERSE[:1], hot_counts=np.array([9]))
-    assert grouping.fold(None, [report]).table is None
-    assert grouping.fold(None, [Report(worker_tuples=np.array([1, 1]), worker_seconds=np.ones(2))]).table is None
+def test_without_heavy_keys_a_table_is_empty_and_may_still_be_made():
+    grouping = DistributionAwareKeyGrouping(theta=0.5)
+    empty = grouping.table(Plan(tuples=10, hot_keys=UNIVERSE[:1], hot_counts=np.array([4])), 3)
+    assert not len(empty.keys)
+    plan = Plan(tuples=10, hot_keys=UNIVERSE[:1], hot_counts=np.array([9]), table=empty)
+    assert grouping.table(plan, 3).keys.tolist() == UNIVERSE[:1].tolist()
 
 
 @pytest.mark.parametrize(

@@ -181,19 +181,18 @@ def test_a_plan_pools_the_bits_of_all_sources():
     pooled = dict(zip(plan.hot_keys.tolist(), plan.hot_counts.tolist(), strict=True))
     assert pooled == dict(zip(UNIVERSE[:3].tolist(), [0b1, 0b110, 0b1000], strict=True))
     assert plan.seconds_per_tuple.tolist() == [0.1] * 3
-    assert plan.table is not None
-    assert plan.table.keys.tolist() == UNIVERSE[1:2].tolist()
-    assert plan.table.workers_of(int(UNIVERSE[1])).tolist() == [0, 1, 2]
-    assert plan.table.workers_of(int(UNIVERSE[0])).tolist() == []
-    one = DStream(zeta=1).fold(None, reports)
-    assert one.table is not None
-    assert sorted(one.table.keys.tolist()) == sorted(UNIVERSE[:3].tolist())
-    assert all(one.table.workers_of(int(key)).tolist() == [0, 1, 2] for key in UNIVERSE[:3])
 
 
-def test_without_workers_reports_there_is_no_table():
+def test_a_table_has_the_keys_above_twice_the_decline_rate_on_all_workers():
+    plan = Plan(tuples=1_000, hot_keys=UNIVERSE[:3], hot_counts=np.array([700, 201, 200]))
+    table = DStream(p=0.1).table(plan, 3)
+    assert table.keys.tolist() == UNIVERSE[:2].tolist()
+    assert all(table.workers_of(int(key)).tolist() == [0, 1, 2] for key in UNIVERSE[:2])
+    assert table.workers_of(int(UNIVERSE[2])).tolist() == []
+
+
+def test_a_plan_needs_no_report_of_the_workers():
     plan = DStream().fold(None, [source_report(UNIVERSE[:1], [0b11])])
-    assert plan.table is None
     assert plan.hot_keys.tolist() == UNIVERSE[:1].tolist()
     assert DStream().fold(plan, []).version == 1
 

@@ -217,21 +217,14 @@ def test_a_window_keeps_what_was_counted(cls, zipf):
 
 
 def test_the_table_of_w_choices_has_the_hot_keys_on_all_workers(zipf):
-    plan = WChoices().fold(None, reports_of(WChoices().build_all(2, 10), zipf))
+    table = WChoices().table(WChoices().fold(None, reports_of(WChoices().build_all(2, 10), zipf)), 10)
     keys, counts = np.unique(zipf, return_counts=True)
     hot = set(keys[counts >= len(zipf) / 50].tolist())
-    assert plan.table is not None
     assert len(hot) > 2
-    assert set(plan.table.keys.tolist()) == hot
+    assert set(table.keys.tolist()) == hot
     for key in hot:
-        assert plan.table.workers_of(key).tolist() == list(range(10))
-    assert plan.table.workers_of(int(keys[counts.argmin()])).tolist() == []
-
-
-def test_without_workers_reports_there_is_no_table(zipf):
-    router = WChoices().build(10)
-    router.route(zipf)
-    assert WChoices().fold(None, [router.report()]).table is None
+        assert table.workers_of(key).tolist() == list(range(10))
+    assert table.workers_of(int(keys[counts.argmin()])).tolist() == []
 
 
 def test_changed_workers_are_solved_for_anew(zipf):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.groupings import KeyGrouping, Report
+from anabranch.groupings import KeyGrouping, Plan
 from anabranch.hashing import MultiplyShift
 
 from . import reference
@@ -29,7 +29,5 @@ def test_every_key_has_one_replica_whatever_the_source(zipf):
 
 
 def test_its_table_sends_everything_home():
-    report = Report(tuples=3, hot_keys=np.array([7], np.uint64), hot_counts=np.array([3]))
-    plan = KeyGrouping().fold(None, [report])
-    assert plan.table is not None
-    assert plan.table.workers_of(7).tolist() == []
+    plan = Plan(tuples=3, hot_keys=np.array([7], np.uint64), hot_counts=np.array([3]))
+    assert KeyGrouping().table(plan, 4).workers_of(7).tolist() == []

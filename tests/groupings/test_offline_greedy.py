@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import OfflineGreedy
+from anabranch.groupings import OfflineGreedy, Plan
 from anabranch.hashing import hash_keys
 
 from . import reference
@@ -71,3 +71,10 @@ def test_counts_are_needed():
         OfflineGreedy().build(3)
     with pytest.raises(ConfigError, match="equally long, got 2 and 1"):
         OfflineGreedy.from_counts(UNIVERSE[:2], np.array([1]))
+
+
+def test_its_table_is_what_its_router_does():
+    keys, counts = np.array([7, 8, 9, 10], dtype=np.uint64), np.array([5, 4, 3, 3])
+    table = OfflineGreedy().table(Plan(tuples=15, hot_keys=keys, hot_counts=counts), 2)
+    routes = OfflineGreedy.from_counts(keys, counts).build(2).route(keys)
+    assert [table.workers_of(int(key)).tolist() for key in keys] == [[worker] for worker in routes.tolist()]

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from anabranch.errors import SnapshotError
 from anabranch.groupings import Plan, Report, ShuffleGrouping, Table
-from anabranch.groupings.plan import pool_hot_keys, pool_seconds
+from anabranch.groupings.plan import (
+    pack_plan,
+    pack_report,
+    pool_hot_keys,
+    pool_seconds,
+    to_all,
+    unpack_plan,
+    unpack_report,
+)
 
 
 def hot(keys: list[int], counts: list[int]) -> Report:
@@ -65,3 +75,34 @@ def test_a_table_lists_the_workers_of_a_key():
     assert table.workers_of(9).tolist() == [0, 1, 1]
     assert table.workers_of(8).tolist() == []
     assert table.workers_of(8).dtype == np.int32
+
+
+# --- as bytes
+
+
+def test_a_report_and_a_plan_survive_as_bytes():
+    report = Report(3.5, 7, np.array([4, 3]), np.array([0.5, 0.25]), np.array([9], np.uint64), np.array([6]), b"own")
+    back = unpack_report(pack_report(report))
+    for name in ("now", "tuples", "sketch"):
+        assert getattr(back, name) == getattr(report, name)
+    for name in ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts"):
+        assert getattr(back, name).tolist() == getattr(report, name).tolist()
+    for table in (None, to_all(np.array([9], np.uint64), 3), to_all(np.zeros(0, np.uint64), 3)):
+        plan = Plan(2, 7, report.hot_keys, report.hot_counts, report.worker_seconds, 5, 1.5, 0.25, table)
+        again = unpack_plan(pack_plan(plan))
+        assert pack_plan(again) == pack_plan(plan)
+        assert (again.version, again.sources, again.now, again.step_s) == (2, 5, 1.5, 0.25)
+        assert (again.table is None) == (table is None)
+
+
+@pytest.mark.parametrize("data", [b"", b"ANBR", pack_report(Report())[:-1], pack_report(Report()) + b"x"])
+def test_damaged_bytes_are_an_error(data):
+    with pytest.raises(SnapshotError):
+        unpack_report(data)
+
+
+def test_a_report_is_not_a_plan():
+    with pytest.raises(SnapshotError, match="expected a plan, found 'report'"):
+        unpack_plan(pack_report(Report()))
+    with pytest.raises(SnapshotError, match="expected a report, found 'plan'"):
+        unpack_report(pack_plan(Plan()))

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 import anabranch
+from anabranch.cli.demo import demo
 from anabranch.cli.groupings import groupings
 from anabranch.cli.predictors import predictors
+from anabranch.cli.run import run
 from anabranch.cli.simulate import simulate
 from anabranch.errors import AnabranchError, ConfigError
 
@@ -22,6 +24,8 @@ app = typer.Typer(
     epilog="Start with: anabranch simulate --stream zipf --z 1.4 --workers 16",
 )
 app.command()(simulate)
+app.command()(run)
+app.command()(demo)
 app.command()(groupings)
 app.command()(predictors)
 

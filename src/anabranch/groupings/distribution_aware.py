@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,21 +89,17 @@ class DistributionAwareKeyGrouping(Grouping):
         """One router, repeated: all sources share the mapping."""
         return self._build_shared(n_sources, n_workers, seed)
 
-    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
-        """Heavy keys of the first batch, heaviest first to the least loaded; the mapping never changes after it."""
-        plan = super().fold(previous, reports)
-        if previous is not None and previous.table is not None:
-            return replace(plan, table=previous.table)
-        n_workers = max((len(report.worker_tuples) for report in reports), default=0)
-        if n_workers == 0 or plan.tuples == 0:
-            return plan
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        """Heavy keys, heaviest first to the least loaded; once made, the mapping never changes."""
+        if plan.table is not None and len(plan.table.keys):
+            return plan.table
         heavy = plan.hot_counts >= self.threshold(n_workers) * plan.tuples
         keys, counts = plan.hot_keys[heavy], plan.hot_counts[heavy]
         # A bucket is what a worker's home keys weigh without the heavy ones: an equal share, as far as is known.
         rest = max(0, plan.tuples - int(counts.sum())) // n_workers
         workers = np.empty(len(keys), dtype=np.int32)
         place_heaviest_first(counts, np.full(n_workers, rest, dtype=np.int64), workers)
-        return replace(plan, table=Table(keys, np.arange(len(keys) + 1), workers))
+        return Table(keys, np.arange(len(keys) + 1), workers)
 
 
 class _DistributionAwareRouter(Router):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.groupings.plan import Plan, Report, Table, to_all
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
 from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
-from anabranch.sketches.coin_synopsis import CoinArrays, are_hot, check_coin, heads_of, pool
+from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool
 
 _SIGNALS = 4096
 _APPEND, _DELETE = 1, 0
@@ -107,7 +107,7 @@ class DStream(Grouping):
         return self._build_shared(n_sources, n_workers, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
-        """One synopsis of all sources (`hot_counts` are bit vectors), and its hot keys to all workers."""
+        """One synopsis of all sources (`hot_counts` are bit vectors)."""
         # Bit vectors are pooled below, not added up as counts are.
         none = Report()
         without_keys = [replace(r, hot_keys=none.hot_keys, hot_counts=none.hot_counts) for r in reports]
@@ -116,13 +116,14 @@ class DStream(Grouping):
         if not entries:
             return plan
         keys, bits = pool(entries)
-        plan = replace(plan, hot_keys=keys, hot_counts=bits.view(np.int64))
-        n_workers = max((len(report.worker_tuples) for report in reports), default=0)
-        if n_workers == 0:
-            return plan
-        hot = keys[are_hot(bits, self.zeta)]
-        workers = np.tile(np.arange(n_workers, dtype=np.int32), len(hot))
-        return replace(plan, table=Table(hot, np.arange(len(hot) + 1) * n_workers, workers))
+        return replace(plan, hot_keys=keys, hot_counts=bits.view(np.int64))
+
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        """Keys that the synopsis would hold, those above 2p (Theorem 2), to all workers.
+
+        Ours: where the counts are exact, no coin is flipped.
+        """
+        return to_all(plan.hot_keys[plan.hot_counts > 2 * self.decline_rate(n_workers) * plan.tuples], n_workers)
 
 
 class _DStreamRouter(Router):

@@ -65,6 +65,7 @@ class DynamicKeyGrouping(Grouping):
 
     name = "dynamic-key"
     paper = "Dynamic key grouping (DKG)"
+    keeps_router = True
 
     expected_keys: int = 100
     warm_up_s: float = 15.0

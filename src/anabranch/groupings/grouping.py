@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import snapshot
-from anabranch.groupings.plan import Plan, Report, pool_hot_keys, pool_seconds
+from anabranch.groupings.plan import Plan, Report, Table, pool_hot_keys, pool_seconds
 
 # Candidates are computed a block at a time, so that they stay in the cache between the two passes over it.
 _BLOCK = 16_384
@@ -28,6 +28,9 @@ class Grouping(ABC):
     name: ClassVar[str]
     paper: ClassVar[str]
     needs_counts: ClassVar[bool] = False
+    by_key: ClassVar[bool] = True
+    # What a router learned is not counts that can be pooled: each source goes on with its own router.
+    keeps_router: ClassVar[bool] = False
 
     @abstractmethod
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
@@ -77,6 +80,19 @@ class Grouping(ABC):
             hot_counts=hot_counts,
             seconds_per_tuple=pool_seconds(previous, list(reports)),
         )
+
+    def table(self, plan: Plan, n_workers: int) -> Table | None:
+        """Routes as data from exact counts: key hash → workers; a key that is not in it goes home.
+
+        None: this grouping chooses tuple by tuple, and cannot be written as a table. The edge of a Spark job that runs
+        without Python a tuple needs one (`plan.table` is the table of the batch before).
+        """
+        return None
+
+    @classmethod
+    def has_table(cls) -> bool:
+        """Whether the grouping can be written as a table."""
+        return cls.table is not Grouping.table
 
     @property
     def warm_up(self) -> tuple[int, float]:

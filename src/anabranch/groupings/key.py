@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.groupings.plan import Plan, Table, to_all
 from anabranch.hashing import HashFamily, MultiplyShift
 
 
@@ -43,10 +42,9 @@ class KeyGrouping(Grouping):
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return _KeyRouter(self, n_workers, source, n_sources, seed)
 
-    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+    def table(self, plan: Plan, n_workers: int) -> Table:
         """Everything goes home: the table is empty."""
-        table = Table(np.zeros(0, np.uint64), np.zeros(1, np.int64), np.zeros(0, np.int32))
-        return replace(super().fold(previous, reports), table=table)
+        return to_all(plan.hot_keys[:0], n_workers)
 
 
 class _KeyRouter(Router):

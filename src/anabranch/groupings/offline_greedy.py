@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.key_table import KeyTable
+from anabranch.groupings.plan import Plan, Table
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
 
@@ -70,6 +71,12 @@ class OfflineGreedy(Grouping):
         if not len(self.keys):
             raise ConfigError("off-line greedy needs the key counts; use OfflineGreedy.from_counts(keys, counts)")
         return _OfflineGreedyRouter(self, n_workers, source, n_sources, seed)
+
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        """Every key to one worker; `plan` holds the counts of all keys."""
+        workers = np.empty(len(plan.hot_keys), dtype=np.int32)
+        place_heaviest_first(plan.hot_counts, np.zeros(n_workers, dtype=np.int64), workers)
+        return Table(plan.hot_keys, np.arange(len(workers) + 1), workers)
 
     def build_all(self, n_sources: int, n_workers: int, seed: int = 0) -> list[Router]:
         """One router, repeated: the table does not change."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from anabranch.errors import SnapshotError
+from anabranch.groupings import snapshot
 
 PLANS_AVERAGED = 40
 
@@ -65,6 +69,12 @@ class Table:
         return self.workers[self.offsets[at[0]] : self.offsets[at[0] + 1]]
 
 
+def to_all(keys: NDArray[np.uint64], n_workers: int) -> Table:
+    """The table that sends each of these keys to every worker."""
+    workers = np.tile(np.arange(n_workers, dtype=np.int32), len(keys))
+    return Table(keys, np.arange(len(keys) + 1, dtype=np.int64) * n_workers, workers)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What every router should know at the start of a batch.
@@ -79,6 +89,10 @@ class Plan:
         Heaviest keys over all sources, heaviest first.
     seconds_per_tuple
         Measured per worker, averaged over the last plans; empty when nothing was measured.
+    sources
+        Sources that reported; 0 when that is not known.
+    now, step_s
+        Time of the batch's first tuple, in the stream's own time, and seconds between two tuples of a source.
     table
         Routes, for groupings that can be written as a table.
     """
@@ -88,6 +102,9 @@ class Plan:
     hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
     hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
     seconds_per_tuple: NDArray[np.float64] = field(default_factory=_no_seconds)
+    sources: int = 0
+    now: float = 0.0
+    step_s: float = 0.0
     table: Table | None = None
 
 
@@ -126,3 +143,48 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
     average = before + (new - before) / min(n_plans, PLANS_AVERAGED)
     pooled: NDArray[np.float64] = np.where(np.isnan(before), new, average)
     return pooled
+
+
+_REPORT_ARRAYS = ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts")
+_PLAN_ARRAYS = ("hot_keys", "hot_counts", "seconds_per_tuple")
+_PLAN_NUMBERS = ("version", "tuples", "sources", "now", "step_s")
+
+
+def pack_report(report: Report) -> bytes:
+    """Bytes that `unpack_report` reads."""
+    arrays = {name: getattr(report, name) for name in _REPORT_ARRAYS}
+    arrays["sketch"] = np.frombuffer(report.sketch, dtype=np.uint8)
+    return snapshot.pack({"kind": "report", "now": report.now, "tuples": report.tuples}, arrays)
+
+
+def unpack_report(data: bytes) -> Report:
+    """A report from its bytes; SnapshotError when they are damaged or something else."""
+    header, arrays = _unpack(data, "report", (*_REPORT_ARRAYS, "sketch"))
+    sketch = arrays.pop("sketch").tobytes()
+    return Report(now=header["now"], tuples=header["tuples"], sketch=sketch, **arrays)
+
+
+def pack_plan(plan: Plan) -> bytes:
+    """Bytes that `unpack_plan` reads."""
+    arrays = {name: getattr(plan, name) for name in _PLAN_ARRAYS}
+    if plan.table is not None:
+        arrays |= {f"table.{f.name}": getattr(plan.table, f.name) for f in fields(plan.table)}
+    header = {name: getattr(plan, name) for name in _PLAN_NUMBERS}
+    return snapshot.pack({"kind": "plan", **header}, arrays)
+
+
+def unpack_plan(data: bytes) -> Plan:
+    """A plan from its bytes; SnapshotError when they are damaged or something else."""
+    header, arrays = _unpack(data, "plan", _PLAN_ARRAYS)
+    columns = {f.name: arrays[f"table.{f.name}"] for f in fields(Table) if f"table.{f.name}" in arrays}
+    table = Table(**columns) if columns else None
+    numbers: dict[str, Any] = {name: header[name] for name in _PLAN_NUMBERS}
+    found: dict[str, Any] = {name: arrays[name] for name in _PLAN_ARRAYS}
+    return Plan(**numbers, **found, table=table)
+
+
+def _unpack(data: bytes, kind: str, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    header, arrays = snapshot.unpack(data)
+    if header.get("kind") != kind or not set(names) <= set(arrays):
+        raise SnapshotError(f"expected a {kind}, found {header.get('kind', 'something else')!r}")
+    return header, arrays

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.plan import Plan, Table, to_all
 from anabranch.kernels import njit
 
 
@@ -36,6 +37,11 @@ class ShuffleGrouping(Grouping):
 
     name = "shuffle"
     paper = "baseline"
+    by_key = False
+
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        """No key is at home anywhere, so the table is empty; `by_key` says so."""
+        return to_all(plan.hot_keys[:0], n_workers)
 
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return _ShuffleRouter(self, n_workers, source, n_sources, seed)

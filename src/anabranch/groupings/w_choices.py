@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from anabranch.groupings.grouping import Router
 from anabranch.groupings.head import HeadGrouping, HeadRouter
-from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.groupings.plan import Plan, Table, to_all
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,6 @@ class WChoices(HeadGrouping):
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return HeadRouter(self, n_workers, source, n_sources, seed, epsilon=None)
 
-    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+    def table(self, plan: Plan, n_workers: int) -> Table:
         """Hot keys to all workers; a tail key goes home, for a table cannot choose between two."""
-        plan = super().fold(previous, reports)
-        n_workers = max((len(report.worker_tuples) for report in reports), default=0)
-        if n_workers == 0:
-            return plan
-        hot = plan.hot_keys[plan.hot_counts >= self.threshold(n_workers) * plan.tuples]
-        workers = np.tile(np.arange(n_workers, dtype=np.int32), len(hot))
-        return replace(plan, table=Table(hot, np.arange(len(hot) + 1) * n_workers, workers))
+        return to_all(plan.hot_keys[plan.hot_counts >= self.threshold(n_workers) * plan.tuples], n_workers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from anabranch.errors import ConfigError
@@ -10,7 +10,7 @@ from anabranch.report import interactive
 from anabranch.report.headline import later_workers, speeds_text, stream_text, value_text
 from anabranch.report.palette import styles
 from anabranch.report.panels import Panel, heading, is_sweep, panels
-from anabranch.report.table import headers, rows
+from anabranch.report.table import Row, headers, rows
 from anabranch.report.units import count, duration
 from anabranch.simulate.result import Result
 from anabranch.simulate.sweep import Cell
@@ -79,19 +79,30 @@ def page(cells: Sequence[Cell]) -> str:
     """
     if not cells:
         raise ConfigError("a page needs at least one result, got none; run a simulation first")
-    script = interactive.script()
-    shown = panels(cells)
-    title = escape(heading(cells))
-    blocks = [_table(cells), _legend(cells) + _panels(shown)]
+    blocks = [_table(cells), pictures([cell.grouping for cell in cells], panels(cells))]
     if is_sweep(cells):
         # Its table is long; the lines say first what is in it.
         blocks.reverse()
+    return document(heading(cells), _made(cells), [_parameters(cells), *blocks])
+
+
+def document(title: str, made: str, blocks: Iterable[str]) -> str:
+    """A page that holds plotly's script and refers to nothing outside itself.
+
+    Parameters
+    ----------
+    title, made
+        Texts of the heading and of the line below it.
+    blocks
+        HTML of the rest, as `facts`, `rows_table` and `pictures` make it.
+    """
+    script = interactive.script()
+    title = escape(title)
     return "".join(
         (
             _HEAD,
             f"<title>{title}</title>\n<style>{_STYLE}</style>\n<script>{script}</script>\n</head>\n<body>\n",
-            f"<h1>{title}</h1>\n<p class='made'>{escape(_made(cells))}</p>\n",
-            _parameters(cells),
+            f"<h1>{title}</h1>\n<p class='made'>{escape(made)}</p>\n",
             *blocks,
             f"<script>{_SWITCH}</script>\n</body>\n</html>\n",
         )
@@ -116,6 +127,11 @@ def _parameters(cells: Sequence[Cell]) -> str:
         own = ", ".join(f"{name}={value_text(value)}" for name, value in cell.results[0].parameters.items())
         if own:
             listed.setdefault(cell.grouping, own)
+    return facts(listed)
+
+
+def facts(listed: Mapping[str, str]) -> str:
+    """HTML of names with their values."""
     items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>\n" for k, v in listed.items())
     return f"<dl>\n{items}</dl>\n"
 
@@ -138,21 +154,30 @@ def _distinct(texts: Iterable[str]) -> str:
 
 
 def _table(cells: Sequence[Cell]) -> str:
-    style = styles([cell.grouping for cell in cells])
-    head = "".join(f"<th>{escape(header)}</th>" for header in headers(cells))
-    body = []
-    for row in rows(cells):
+    return rows_table(headers(cells), rows(cells))
+
+
+def rows_table(heads: Sequence[str], body: Sequence[Row]) -> str:
+    """HTML of a table whose first column names the grouping."""
+    style = styles([row.entries[0].text for row in body])
+    head = "".join(f"<th>{escape(header)}</th>" for header in heads)
+    lines = []
+    for row in body:
         colour = style[row.entries[0].text].colour
         first = f"<td><span class='swatch' style='background:{colour}'></span>{escape(row.entries[0].text)}</td>"
         rest = "".join(f"<td{' class=best' if e.best else ''}>{escape(e.text)}</td>" for e in row.entries[1:])
-        body.append(f"<tr{' class=opens' if row.opens else ''}>{first}{rest}</tr>\n")
-    return (
-        f"<div class='scroll'><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody></table></div>\n"
-    )
+        lines.append(f"<tr{' class=opens' if row.opens else ''}>{first}{rest}</tr>\n")
+    inner = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>"
+    return f"<div class='scroll'><table>\n{inner}</table></div>\n"
 
 
-def _legend(cells: Sequence[Cell]) -> str:
-    style = styles([cell.grouping for cell in cells])
+def pictures(groupings: Sequence[str], shown: Sequence[Panel]) -> str:
+    """HTML of the panels, under a legend in which a click on a grouping hides its lines."""
+    return _legend(groupings) + _panels(shown)
+
+
+def _legend(groupings: Sequence[str]) -> str:
+    style = styles(groupings)
     buttons = "".join(
         f"<button type='button' aria-pressed='true' data-name='{escape(interactive.plain(name))}'>"
         f"<span class='swatch' style='background:{look.colour}'></span>{escape(name)}</button>\n"

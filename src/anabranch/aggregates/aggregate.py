@@ -1,0 +1,102 @@
+"""The contract: partial states that can be merged in any order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from anabranch.aggregates.groups import Groups
+
+Types = Mapping[str, pa.DataType]
+# Merges that `Groups` and Spark do alike; a state may also name any other aggregate function of Spark.
+_ALGEBRAIC = ("sum", "min", "max")
+
+
+@dataclass(frozen=True)
+class StateColumn:
+    """One column of a partial state.
+
+    Parameters
+    ----------
+    name
+        Unique within the aggregate.
+    type
+        Arrow type. Spark's sum of decimals is wider than its terms: who merges in Spark casts the column back to it.
+    merge
+        The aggregate function with which Spark merges states, such as "sum", "min" or "hll_union_agg"; None where only
+        the aggregate's own `merge` can.
+    """
+
+    name: str
+    type: pa.DataType
+    merge: str | None = None
+
+
+class Aggregate(ABC):
+    """Summarises the tuples of a key in a state that can be split over workers and merged again.
+
+    A concrete aggregate is a frozen dataclass that names its input columns. It works on whole Arrow arrays: `groups`
+    says which group (key) each row belongs to, and every array that goes in or out of the state has one entry a group.
+
+    Guarantees
+    ----------
+    The state of a group does not depend on the order in which its tuples came, nor on how they were split into partial
+    states, unless the class says `order_sensitive`; then the worker sorts its input first, and adds all of it at once.
+    """
+
+    order_sensitive: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the input columns, in the order in which `add` takes them."""
+
+    @abstractmethod
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        """Columns of the state for inputs of these types. A type that cannot be aggregated is a ConfigError."""
+
+    @abstractmethod
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        """State of each group from the tuples; the first call for a group, so it starts at zero."""
+
+    def merge(self, groups: Groups, *states: pa.Array) -> tuple[pa.Array, ...]:
+        """One state a group from partial states, of which row i belongs to group ``groups.codes[i]``.
+
+        Only needed where `state` names something else than sum, min and max, or where the merged state should have a
+        form of its own; see `merge_states`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define merge: its state has other merges than {_ALGEBRAIC}"
+        )
+
+    def result(self, *states: pa.Array) -> pa.Array:
+        """What the user sees, one entry a group. Not called where `native_result` says how Spark computes it."""
+        raise NotImplementedError(f"{type(self).__name__} must define result or native_result")
+
+    def native_result(self, types: Types) -> str | None:
+        """A SQL expression with state columns in braces, as in "hll_sketch_estimate({sketch})"; None: use `result`."""
+        columns = self.state(types)
+        overridden = type(self).result is not Aggregate.result
+        return f"{{{columns[0].name}}}" if len(columns) == 1 and not overridden else None
+
+    @abstractmethod
+    def result_type(self, types: Types) -> pa.DataType:
+        """Arrow type of the result."""
+
+
+def merge_states(
+    aggregate: Aggregate, columns: tuple[StateColumn, ...], groups: Groups, states: tuple[pa.Array, ...]
+) -> tuple[pa.Array, ...]:
+    """Merge partial states in Python: by the aggregate's own `merge` where it has one, else as the columns say."""
+    if type(aggregate).merge is not Aggregate.merge or any(column.merge not in _ALGEBRAIC for column in columns):
+        return aggregate.merge(groups, *states)
+    merges = {"sum": groups.sum, "min": groups.min, "max": groups.max}
+    return tuple(
+        # A sum of decimals has more digits than its terms.
+        merges[str(column.merge)](state).cast(column.type)
+        for column, state in zip(columns, states, strict=True)
+    )

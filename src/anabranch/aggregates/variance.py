@@ -1,0 +1,113 @@
+"""How far values are spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.binned import FixedPoint, quotients
+from anabranch.aggregates.groups import Groups
+from anabranch.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Variance(Aggregate):
+    """Measures the spread of a column: the mean of squared distances from the mean.
+
+    When to use it
+    --------------
+    For volatility and quality control. Its square root is the standard deviation.
+
+    Guarantees
+    ----------
+    Equals Spark's ``var_samp``, or ``var_pop``, up to the rounding that Spark does and this class does not: Σ x and
+    Σ x² are exact, and the result is rounded once, while values are 0 or between 2^-44 (6e-14) and 2^63 (9e18). Other
+    values may lose digits where the spread is much smaller than the mean.
+
+    Parameters
+    ----------
+    value
+        Column of numbers; nulls are left out.
+    population
+        Divide by the number of values n, not by n − 1. Where there is nothing to divide by the result is null.
+
+    Examples
+    --------
+    >>> groups, _ = Groups.of(pa.table({"key": [1, 1, 1]}), ["key"])
+    >>> variance = Variance("price")
+    >>> variance.result(*variance.add(groups, pa.array([1e9 + 1, 1e9 + 2, 1e9 + 3]))).to_pylist()
+    [1.0]
+    """
+
+    value: str
+    population: bool = False
+    _squares: ClassVar[FixedPoint] = FixedPoint("square", unit=-192, n_limbs=10)
+    _sums: ClassVar[FixedPoint] = FixedPoint("sum")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.value,)
+
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        self.result_type(types)
+        return (*self._squares.columns(), *self._sums.columns(), StateColumn("count", pa.int64(), "sum"))
+
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        (values,) = columns
+        squares, sums = self._squares.sum_products(groups, values, values), self._sums.sum(groups, values)
+        return (*squares, *sums, groups.count(values))
+
+    def merge(self, groups: Groups, *states: pa.Array) -> tuple[pa.Array, ...]:
+        squares, sums, count = self._split(states)
+        return (*self._squares.merge(groups, squares), *self._sums.merge(groups, sums), groups.sum(count))
+
+    def result(self, *states: pa.Array) -> pa.Array:
+        squares, sums, count = self._split(states)
+        n = count.fill_null(0).to_numpy()
+        divisors = n if self.population else n - 1
+        empty = (n == 0) | (divisors == 0)
+        n, divisors = (np.where(empty, 1, ints).astype(np.object_) for ints in (n, divisors))
+        shift = 2 * self._sums.unit - self._squares.unit
+        numerators = (n * self._squares.integers(squares) << -shift) - self._sums.integers(sums) ** 2
+        variances = quotients(numerators, n * divisors, 2 * self._sums.unit)
+        beyond = (self._squares.beyond(squares) != 0) | (self._sums.beyond(sums) != 0)
+        for row in np.flatnonzero(beyond & ~empty):
+            parts = [[state.slice(row, 1) for state in part] for part in (squares, sums)]
+            variances[row] = self._beyond(parts[0], parts[1], int(n[row]), int(divisors[row]))
+        return pa.array(variances, mask=empty)
+
+    def result_type(self, types: Types) -> pa.DataType:
+        type_ = types[self.value]
+        if not (pa.types.is_signed_integer(type_) or pa.types.is_floating(type_)):
+            rule = "Variance needs a column of integers or floats"
+            raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to double")
+        return pa.float64()
+
+    def _split(self, states: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...], pa.Array]:
+        return states[: self._squares.width], states[self._squares.width : -1], states[-1]
+
+    def _beyond(self, squares: list[pa.Array], sums: list[pa.Array], n: int, divisor: int) -> float:
+        """Variance of one group that has values without a place in the limbs."""
+        (square,), (total,) = self._squares.beyond(squares), self._sums.beyond(sums)
+        if not np.isfinite(total) or np.isnan(square):
+            return np.nan
+        if np.isinf(square):
+            return np.inf
+        exact_square = (
+            Fraction(square) + Fraction(self._squares.integers(squares)[0]) * Fraction(2) ** self._squares.unit
+        )
+        exact_total = Fraction(total) + Fraction(self._sums.integers(sums)[0]) * Fraction(2) ** self._sums.unit
+        # What was rounded may make the difference of two equal numbers negative.
+        return _nearest(max(Fraction(0), (exact_square - exact_total**2 / n) / divisor))
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf

@@ -1,0 +1,37 @@
+"""Applications on balanced streams: sources, keyed work, sinks, and the query that joins them."""
+
+from anabranch.apps.app import App, Field
+from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
+from anabranch.apps.checkpoint import Checkpoint
+from anabranch.apps.hashtags import Hashtags
+from anabranch.apps.named import named, names
+from anabranch.apps.pipeline import Events, Pipeline, own_session
+from anabranch.apps.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
+from anabranch.apps.source import FileSource, GeneratorSource, Source, source
+from anabranch.apps.vwap import Vwap
+from anabranch.apps.word_count import WordCount
+
+__all__ = [
+    "DEFAULT_GROUPING",
+    "App",
+    "Balancing",
+    "Checkpoint",
+    "ConsoleSink",
+    "Events",
+    "Field",
+    "FileSource",
+    "FolderSink",
+    "GeneratorSource",
+    "Hashtags",
+    "MemorySink",
+    "Pipeline",
+    "Sink",
+    "Source",
+    "Vwap",
+    "WordCount",
+    "latest",
+    "named",
+    "names",
+    "own_session",
+    "source",
+]

@@ -1,0 +1,106 @@
+"""What an application is: columns in, balanced aggregates out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.aggregates import Aggregate
+from anabranch.apps.balancing import Balancing
+from anabranch.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column that an application reads.
+
+    Parameters
+    ----------
+    name
+        What the application calls it.
+    type
+        Spark's name of the type that it is cast to.
+    aliases
+        Other names under which it is found in a source that has no column `name`.
+    optional
+        Whether the application does without it.
+    """
+
+    name: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    optional: bool = False
+
+
+class App(ABC):
+    """A keyed streaming application: it names its columns and aggregates, and leaves the rest to `balance`.
+
+    A concrete application is a frozen dataclass. Its docstring's first line is what ``anabranch run`` lists.
+    """
+
+    name: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]]
+    key: ClassVar[str]
+    # Where only some rows are shown, those with the largest value of this column.
+    heaviest: ClassVar[str]
+
+    @classmethod
+    def summary(cls) -> str:
+        """First line of the documentation."""
+        return (cls.__doc__ or "").strip().partition("\n")[0]
+
+    def read(self, rows: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+        """The application's columns out of a source's.
+
+        Parameters
+        ----------
+        rows
+            What the source delivers.
+        columns
+            For a field's name, the source's column or a SQL expression over its columns; a field that is not listed is
+            looked for by its name and then by its aliases.
+        """
+        found = {field.name: self._found(field, rows, columns or {}) for field in self.fields}
+        self._check_names(columns or {})
+        chosen = [F.expr(found[f.name] or "").cast(f.type).alias(f.name) for f in self.fields if found[f.name]]
+        try:
+            return rows.select(*chosen)
+        except AnalysisException as error:
+            raise InputError(f"{self.name} cannot read its columns: {_first_line(error)}; see --column") from None
+
+    @abstractmethod
+    def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
+        """Output columns by name, for tuples with these columns."""
+
+    def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
+        """The answer: one row a key; of a stream, the rows that a micro-batch changed."""
+        return balancing.balance(tuples, self.key).aggregate(**self.aggregates(tuples.columns))
+
+    def _found(self, field: Field, rows: DataFrame, columns: Mapping[str, str]) -> str | None:
+        if field.name in columns:
+            return columns[field.name]
+        for name in (field.name, *field.aliases):
+            if name in rows.columns:
+                return f"`{name}`"
+        if field.optional:
+            return None
+        raise InputError(
+            f"{self.name} needs a column {field.name}, and the source has {', '.join(rows.columns)}; "
+            f"say which it is with --column {field.name}=COLUMN"
+        )
+
+    def _check_names(self, columns: Mapping[str, str]) -> None:
+        names = [field.name for field in self.fields]
+        for name in columns:
+            if name not in names:
+                raise ConfigError(f"{self.name} reads {', '.join(names)}, got a column for {name!r}; leave it out")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")

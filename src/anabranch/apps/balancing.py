@@ -1,0 +1,59 @@
+"""How an application's tuples are spread over workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anabranch.errors import ConfigError
+from anabranch.groupings import Fish, Grouping
+from anabranch.spark import Balanced, balance
+
+# The best published grouping where tuples are routed one by one.
+DEFAULT_GROUPING = Fish()
+
+
+@dataclass(frozen=True)
+class Balancing:
+    """The options of `anabranch.spark.balance`, without the data; see there for what they mean."""
+
+    grouping: Grouping = field(default=DEFAULT_GROUPING)
+    n_workers: int = 16
+    edge: str | None = None
+    ledger: str | None = None
+    regime: str = "batch"
+    flush_every: int = 1
+    work_us: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_workers < 1:
+            raise ConfigError(f"n_workers must be at least 1, got {self.n_workers}")
+
+    def balance(self, tuples: DataFrame, key: str) -> Balanced:
+        """Spread these tuples by this key."""
+        return balance(
+            tuples,
+            key=key,
+            grouping=self.grouping,
+            n_workers=self.n_workers,
+            edge=self.edge,
+            ledger=self.ledger,
+            regime=self.regime,
+            flush_every=self.flush_every,
+            work_us=self.work_us,
+            seed=self.seed,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint is bound to: other values would read its state wrongly."""
+        parameters = {name: str(value) for name, value in self.grouping.parameters().items()}
+        return {
+            "grouping": self.grouping.name,
+            "parameters": parameters,
+            "workers": self.n_workers,
+            "edge": self.edge or "default",
+            "regime": self.regime,
+        }

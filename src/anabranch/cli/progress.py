@@ -1,0 +1,75 @@
+"""Progress of a running query, a line a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from anabranch.report.live import LiveRun
+from anabranch.report.units import count, duration, fraction, number, rate
+
+if TYPE_CHECKING:
+    from anabranch.spark.progress import BatchMetrics
+
+
+class Progress:
+    """Prints batches to stderr as they are done, and sums them up."""
+
+    def __init__(self) -> None:
+        self._batches: list[BatchMetrics] = []
+
+    def batch(self, metrics: BatchMetrics) -> None:
+        """Print the line of a batch."""
+        self._batches.append(metrics)
+        typer.echo(batch_line(metrics), err=True)
+
+    def restart(self, number: int, cause: str) -> None:
+        """Say that a query is started again, and why."""
+        typer.echo(f"restart {number} from the checkpoint: {cause}", err=True)
+
+    def summary(self, *, stopped: bool) -> None:
+        """Print what all batches came to."""
+        if not self._batches:
+            typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
+            return
+        run = live_run("", self._batches)
+        batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
+        parts = [
+            f"stopped after {batches}" if stopped else f"done: {batches}",
+            f"{count(run.tuples)} tuples",
+            f"{rate(run.throughput)} tuples/s",
+            f"batch p50 {duration(run.batch_s(0.5))}, p99 {duration(run.batch_s(0.99))}",
+            f"makespan {number(run.makespan)}",
+            f"replication {number(run.replication)} a batch",
+        ]
+        typer.echo(" · ".join(parts), err=True)
+
+
+def batch_line(metrics: BatchMetrics) -> str:
+    """One batch in one line."""
+    parts = [
+        f"batch {metrics.batch}",
+        f"{count(metrics.tuples)} tuples in {duration(metrics.seconds)}",
+        f"{rate(metrics.tuples_per_second)} tuples/s",
+        f"makespan {number(metrics.makespan)}",
+        f"imbalance {fraction(metrics.imbalance)}",
+        f"replication {number(metrics.replication)}",
+        f"{count(metrics.hot_keys)} hot keys",
+    ]
+    return " · ".join(parts)
+
+
+def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:
+    """The batches of a query as a report takes them; one with fewer workers than another had none on the rest."""
+    n_workers = max(len(metrics.worker_tuples) for metrics in batches)
+    worker_tuples = np.zeros((len(batches), n_workers))
+    for row, metrics in zip(worker_tuples, batches, strict=True):
+        row[: len(metrics.worker_tuples)] = metrics.worker_tuples
+    partials = np.array([float(metrics.partials) for metrics in batches])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        keys = partials / np.array([metrics.replication for metrics in batches])
+    seconds = np.array([metrics.seconds for metrics in batches])
+    return LiveRun(grouping, seconds, partials, np.nan_to_num(keys), worker_tuples)

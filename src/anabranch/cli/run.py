@@ -1,0 +1,240 @@
+"""``anabranch run``: an application on a stream."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli import values
+from anabranch.cli.output import print_table
+from anabranch.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from anabranch.apps import App, Balancing, Events, Pipeline, Sink
+
+_Text = str | None
+_CONSOLE = "console"
+_DEFAULT = "fish"
+
+
+def run(
+    app: Annotated[_Text, typer.Argument(help="Application; without one, the list of them.", metavar="APP")] = None,
+    source: Annotated[
+        _Text,
+        typer.Option(
+            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs; or "
+            "'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
+            metavar="DIR",
+        ),
+    ] = None,
+    sink: Annotated[
+        str, typer.Option(help="Folder for Parquet files, one folder a batch; or 'console'.", metavar="DIR")
+    ] = _CONSOLE,
+    checkpoint: Annotated[
+        _Text,
+        typer.Option(
+            help="Folder from which a run that was stopped or killed goes on.  [default: none, cannot be resumed]",
+            metavar="DIR",
+        ),
+    ] = None,
+    grouping: Annotated[
+        str, typer.Option(help="How keys are spread; see anabranch groupings.", metavar="NAME")
+    ] = _DEFAULT,
+    edge: Annotated[
+        _Text,
+        typer.Option(help="Where routes are made: adaptive, planned or local.  [default: adaptive]", metavar="NAME"),
+    ] = None,
+    workers: Annotated[str, typer.Option(help="Workers that share the keys.", metavar="N")] = "16",
+    regime: Annotated[
+        str, typer.Option(help="batch: states are merged every batch. resident: they stay on workers.", metavar="NAME")
+    ] = "batch",
+    flush_every: Annotated[str, typer.Option(help="resident: batches between merges.", metavar="N")] = "1",
+    once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
+    batch: Annotated[_Text, typer.Option(help="Most files (generator: tuples) in a micro-batch.", metavar="N")] = None,
+    format: Annotated[
+        _Text,
+        typer.Option(help="text, csv, json or parquet.  [default: by the files' endings]", metavar="NAME"),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where a column of the application is found: price=close; repeatable.", metavar="NAME=COLUMN"
+        ),
+    ] = None,
+    top: Annotated[
+        str, typer.Option(help="Heaviest keys to print at the end of a run with --sink DIR.", metavar="N")
+    ] = "10",
+    work_us: Annotated[
+        str, typer.Option(help="Emulated work of a worker per tuple: a delay.", metavar="MICROSECONDS")
+    ] = "0",
+    master: Annotated[
+        _Text,
+        typer.Option(help="Spark master.  [default: local[*]; with --work-us a thread per worker]", metavar="URL"),
+    ] = None,
+    restarts: Annotated[
+        str, typer.Option(help="Restarts after a batch that Spark could not repeat.", metavar="N")
+    ] = "3",
+    seed: Annotated[int, typer.Option(help="Seed of the hash functions.", metavar="N")] = 0,
+) -> None:
+    """Run an application on a stream with Spark, its keys balanced over workers.
+
+    One line per micro-batch goes to stderr: tuples per second, makespan (time of the slowest worker over the ideal; 1.0
+    is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C ends the run after the batch that
+    is running, a second one at once; with --checkpoint, the same command goes on where it ended, and every batch is in
+    the sink once.
+
+    Try:
+
+      anabranch run
+
+      anabranch run word-count --source logs/ --once
+
+      anabranch run word-count --source 'generator:drifting?z=1.4&rate=20k' --sink counts/ --checkpoint state/
+
+      anabranch run vwap --source trades/ --column quantity=qty --grouping key --workers 8 --once
+    """
+    if find_spec("pyspark") is None:
+        raise MissingExtraError("anabranch run needs PySpark, which is not installed; install anabranch[spark]")
+    if app is None:
+        _list_apps()
+        return
+    with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
+        balancing = _balancing(grouping, edge, workers, regime, flush_every, work_us, seed)
+        chosen = _app(app)
+        pipeline = _pipeline(
+            chosen,
+            balancing,
+            {"source": source, "format": format, "batch": batch, "column": column, "once": once, "restarts": restarts},
+            _sink(sink, chosen),
+            checkpoint or folder,
+        )
+        pipeline.claim()
+        if checkpoint is None:
+            typer.echo("no --checkpoint: this run cannot be resumed", err=True)
+        _run(pipeline, master, 0 if sink == _CONSOLE else values.whole(top, "--top", at_least=0))
+
+
+def _list_apps() -> None:
+    from rich.table import Table
+
+    from anabranch.apps import named, names
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does")
+    table.add_column("columns (other names)")
+    for name in names():
+        fields = (f"{f.name} ({', '.join(f.aliases)})" if f.aliases else f.name for f in named(name).fields)
+        table.add_row(name, named(name).summary(), ", ".join(fields))
+    print_table(table)
+
+
+def _app(name: str) -> App:
+    from anabranch.apps import named
+
+    return named(name)()
+
+
+def _balancing(
+    grouping: str, edge: str | None, workers: str, regime: str, flush_every: str, work_us: str, seed: int
+) -> Balancing:
+    from anabranch.apps import Balancing
+    from anabranch.groupings import parse
+
+    return Balancing(
+        grouping=parse(grouping),
+        n_workers=values.whole(workers, "--workers", at_least=1),
+        edge=edge,
+        regime=regime,
+        flush_every=values.whole(flush_every, "--flush-every", at_least=1),
+        work_us=values.number(work_us, "--work-us"),
+        seed=seed,
+    )
+
+
+def _sink(text: str, app: App) -> Sink:
+    from anabranch.apps import ConsoleSink, FolderSink
+
+    return ConsoleSink(app.heaviest, show=typer.echo) if text == _CONSOLE else FolderSink(text)
+
+
+def _pipeline(app: App, balancing: Balancing, given: dict[str, Any], sink: Sink, checkpoint: str) -> Pipeline:
+    from anabranch.apps import Checkpoint, Pipeline
+    from anabranch.apps import source as source_of
+
+    if given["source"] is None:
+        raise ConfigError("run needs --source: a folder of files, or generator:zipf for generated tuples")
+    batch = None if given["batch"] is None else values.whole(given["batch"], "--batch", at_least=1)
+    return Pipeline(
+        app,
+        source_of(given["source"], format=given["format"], batch=batch),
+        sink,
+        Checkpoint(checkpoint),
+        balancing,
+        columns=_columns(given["column"]),
+        once=given["once"],
+        restarts=values.whole(given["restarts"], "--restarts", at_least=0),
+    )
+
+
+def _columns(texts: list[str] | None) -> dict[str, str]:
+    parts = [text.partition("=") for text in texts or ()]
+    for name, equals, column in parts:
+        if not (name and equals and column):
+            raise ConfigError(f"--column takes NAME=COLUMN, as in price=close, got {name + equals + column!r}")
+    return {name: column for name, _, column in parts}
+
+
+def _run(pipeline: Pipeline, master: str | None, top: int) -> None:
+    from anabranch.apps import Events, own_session
+    from anabranch.cli.progress import Progress
+
+    # Emulated work is a delay: with a thread per worker, delays pass side by side as they would on as many machines.
+    threads = f"local[{pipeline.balancing.n_workers}]" if pipeline.balancing.work_us else None
+    with own_session(f"anabranch run {pipeline.app.name}", master or threads) as spark:
+        done = pipeline.checkpoint.batches()
+        if done:
+            typer.echo(f"resuming after batch {done - 1}", err=True)
+        progress = Progress()
+        events = Events(on_batch=progress.batch, on_restart=progress.restart)
+        with _stopped_by_signals(events):
+            pipeline.run(spark, events)
+        progress.summary(stopped=events.stop)
+        if top:
+            _print_top(pipeline.app, pipeline.heaviest(spark, top))
+
+
+@contextmanager
+def _stopped_by_signals(events: Events) -> Iterator[None]:
+    """Have the first Ctrl-C (or SIGTERM) end the run after its batch, and the second at once."""
+
+    def stop(number: int, frame: object) -> None:
+        if events.stop:
+            raise KeyboardInterrupt
+        events.stop = True
+        typer.echo("stopping after this batch; once more to stop at once", err=True)
+
+    # Spark's own handler, there since the session was made, would cancel the batch.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_top(app: App, rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name == app.key else "right")
+    for row in rows[1:]:
+        table.add_row(*row)
+    print_table(table)

@@ -1,0 +1,14 @@
+"""Skewed keyed DataFrames, balanced: `balance(df, key, grouping)` and what it runs on."""
+
+from anabranch.errors import MissingExtraError
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("anabranch.spark needs PySpark; install it with: pip install 'anabranch[spark]'") from error
+
+from anabranch.spark.balance import Balanced, balance
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.session import session
+
+__all__ = ["Balanced", "Ledger", "balance", "session"]

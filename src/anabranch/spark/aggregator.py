@@ -1,0 +1,74 @@
+"""The aggregator: partial states of a key become one, natively where Spark can merge them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import StructField, StructType
+
+from anabranch.aggregates.aggregate import Types
+from anabranch.spark.keys import quote, quoted, restore_metadata
+from anabranch.spark.types import spark_of
+from anabranch.spark.worker import TUPLES, Bound, Summary, chunks
+
+
+def partial_schema(schema: StructType, summary: Summary) -> StructType:
+    """Columns of partial states: keys, then states."""
+    fields = [StructField(name, schema[name].dataType) for name in summary.keys]
+    for bound in summary.bounds:
+        for name, column in zip(bound.states, bound.columns, strict=True):
+            fields.append(StructField(name, spark_of(column.type)))
+    return StructType(fields)
+
+
+def merges_natively(summary: Summary) -> bool:
+    """Whether this Spark has a function for every merge."""
+    merges = [column.merge for bound in summary.bounds for column in bound.columns]
+    return all(merge is not None and hasattr(F, merge) for merge in merges)
+
+
+def merge_natively(partials: DataFrame, schema: StructType, summary: Summary) -> DataFrame:
+    """One stateful `groupBy`: Spark's own state store, checkpoint and watermark."""
+    partials = restore_metadata(partials, schema, summary.keys)
+    merged = []
+    for bound in summary.bounds:
+        for name, column in zip(bound.states, bound.columns, strict=True):
+            merged.append(getattr(F, str(column.merge))(quoted(name)).alias(name))
+    return partials.groupBy(*(quoted(key) for key in summary.keys)).agg(*merged)
+
+
+def merge_in_python(partials: DataFrame, summary: Summary, schema: StructType) -> DataFrame:
+    """States that only the aggregate can merge, of a batch DataFrame: a task at a time, not a key at a time."""
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in chunks(batches, None):
+            held = table.append_column(TUPLES, pa.array([0] * table.num_rows, pa.int64()))
+            yield from summary.merge(held).drop([TUPLES]).to_batches()
+
+    return partials.repartition(*(quoted(key) for key in summary.keys)).mapInArrow(merge, schema)
+
+
+def results(merged: DataFrame, summary: Summary, types: Types) -> DataFrame:
+    """Keys and the named results."""
+    columns = [quoted(key) for key in summary.keys]
+    return merged.select(*columns, *(_result(bound, types).alias(bound.name) for bound in summary.bounds))
+
+
+def _result(bound: Bound, types: Types) -> Column:
+    native = bound.aggregate.native_result(types)
+    if native is not None:
+        names = {column.name: quote(name) for name, column in zip(bound.states, bound.columns, strict=True)}
+        return F.expr(native.format(**names))
+
+    def compute(states: pa.Array) -> pa.Array:
+        return bound.aggregate.result(*states.flatten())
+
+    compute.__annotations__ = {"states": pa.Array, "return": pa.Array}
+    udf: Any = arrow_udf(compute, spark_of(bound.aggregate.result_type(types)))  # type: ignore[call-overload]
+    column: Column = udf(F.struct(*(quoted(name) for name in bound.states)))
+    return column

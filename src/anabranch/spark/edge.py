@@ -1,0 +1,114 @@
+"""The adaptive edge: one router a task, which runs every grouping tuple by tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import IntegerType
+
+from anabranch.errors import SnapshotError
+from anabranch.groupings import Plan, Router
+from anabranch.spark.keys import quoted
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.plan import plan_rows
+from anabranch.spark.settings import WORKER, Settings
+from anabranch.spark.task import Task
+
+# A task cannot know how many there are. Counting in bit-reversed order spreads any number of them evenly.
+_SOURCE_BITS = 10
+
+
+def route_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
+    """Add the worker of each row, chosen by a router that sees the task's rows in order."""
+    if settings.ledger is not None and df.isStreaming:
+        plan = plan_rows(df.sparkSession, settings).select()
+        df = df.crossJoin(F.broadcast(plan))
+    hashed: Column = F.xxhash64(*(quoted(key) for key in settings.keys))
+    return df.withColumn(WORKER, _route_udf(settings)(hashed))
+
+
+def _route_udf(settings: Settings) -> Callable[..., Column]:
+    def route(hashes: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        task = Task.current()
+        plan = plan_for(settings, task)
+        router = router_of(settings, task.partition, plan, _kept(settings, task))
+        # A batch is there as a whole, so time stands still in it; only keys that age by time need its pace.
+        step_s = plan.step_s if settings.grouping.keeps_router else 0.0
+        tuples = 0
+        for array in hashes:
+            keys = array.to_numpy(zero_copy_only=False).view(np.uint64)
+            workers = router.route(keys, plan.now + tuples * step_s, step_s)
+            tuples += len(keys)
+            # repartitionById wraps what is out of range, silently.
+            if len(workers) and not (workers.min() >= 0 and workers.max() < settings.n_workers):
+                raise AssertionError(f"{settings.grouping.name} routed beyond {settings.n_workers} workers")
+            yield pa.array(workers)
+        if settings.ledger is not None:
+            _report(settings, task, router)
+
+    # Written out because this module's annotations are strings, which Spark cannot read inside a function.
+    route.__annotations__ = {"hashes": Iterator[pa.Array], "return": Iterator[pa.Array]}
+    udf: Any = arrow_udf(route, IntegerType())  # type: ignore[call-overload]
+    # Routes depend on the rows before: Spark must not evaluate them twice or reorder around them.
+    return udf.asNondeterministic()  # type: ignore[no-any-return]
+
+
+def warm_up(settings: Settings) -> None:
+    """Compile the grouping's kernels once, here: on one machine all Python workers then find them compiled."""
+    if settings.edge == "adaptive":
+        router_of(settings, 0, Plan()).route(np.arange(4096, dtype=np.uint64) << np.uint64(52), 0.0, 0.1)
+
+
+def plan_for(settings: Settings, task: Task) -> Plan:
+    """What the routers of this batch start from; nothing where there is no ledger."""
+    if settings.ledger is None:
+        return Plan()
+    return Ledger(settings.ledger).plan(task.query, task.batch) or Plan()
+
+
+def router_of(settings: Settings, partition: int, plan: Plan, kept: bytes = b"") -> Router:
+    """The router of one task at the start of a batch: zero loads, and what is known about keys."""
+    if plan.sources and not settings.grouping.keeps_router:
+        source, n_sources = partition % plan.sources, plan.sources
+    else:
+        source, n_sources = _reverse_bits(partition), 1 << _SOURCE_BITS
+    router = settings.grouping.build(settings.n_workers, source, n_sources, settings.seed)
+    if plan.sources:
+        router.follow(plan)
+    if kept:
+        with suppress(SnapshotError):
+            router.restore(kept)
+    router.begin_window()
+    return router
+
+
+def _report(settings: Settings, task: Task, router: Router) -> None:
+    report = router.report()
+    if settings.grouping.keeps_router:
+        report = replace(report, sketch=router.snapshot())
+    Ledger(str(settings.ledger)).write_report(task.query, task.batch, _name(task), report)
+
+
+def _kept(settings: Settings, task: Task) -> bytes:
+    """The router that this source ended the last batch with."""
+    if settings.ledger is None or not settings.grouping.keeps_router:
+        return b""
+    last = Ledger(settings.ledger).reports(task.query, task.batch - 1, _name(task))
+    return last[_name(task)].sketch if last else b""
+
+
+def _name(task: Task) -> str:
+    return f"edge-{task.partition:06d}"
+
+
+def _reverse_bits(number: int) -> int:
+    number %= 1 << _SOURCE_BITS
+    return int(f"{number:0{_SOURCE_BITS}b}"[::-1], 2)

@@ -1,0 +1,91 @@
+"""Key columns: found, checked, and given back what a Python step makes Spark forget about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from anabranch.errors import ConfigError, InputError
+
+Key = str | Column | Sequence[str | Column]
+
+
+def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
+    """The DataFrame with every key as a column of its own, and their names.
+
+    A key may be an expression, such as an event-time window: it becomes a column first.
+    """
+    given = [key] if isinstance(key, str | Column) else list(key)
+    if not given:
+        raise ConfigError("key must name at least one column, got none")
+    names = []
+    for one in given:
+        named = isinstance(one, str) and one in df.columns
+        column = quoted(str(one)) if named else F.col(one) if isinstance(one, str) else one
+        try:
+            field = df.select(column).schema[0]
+        except PySparkException as error:
+            raise InputError(
+                f"key {one} is not a column; there are {', '.join(df.columns)} ({_first(error)})"
+            ) from None
+        if not named:
+            _refuse_to_hide(df, field.name, column)
+            df = df.withColumn(field.name, column)
+        _check(field.name, field.dataType)
+        if "session_window" in field.metadata or field.metadata.get("spark.sessionWindow"):
+            raise ConfigError(
+                f"key {field.name} is a session window, whose end depends on the rows of all workers; "
+                "use tumbling or sliding windows, or plain Spark"
+            )
+        names.append(field.name)
+    if len(set(names)) != len(names):
+        raise ConfigError(f"key columns must differ, got {', '.join(names)}")
+    return df, tuple(names)
+
+
+def restore_metadata(df: DataFrame, schema: StructType, names: Sequence[str]) -> DataFrame:
+    """Put back the metadata of the key columns: watermark and window are marked there, and Python steps lose it."""
+    for name in names:
+        metadata = schema[name].metadata
+        if metadata:
+            df = df.withMetadata(name, metadata)
+    return df
+
+
+def event_time(schema: StructType, names: Sequence[str]) -> bool:
+    """Whether a key carries a watermark."""
+    return any("spark.watermarkDelayMs" in schema[name].metadata for name in names)
+
+
+def quoted(name: str) -> Column:
+    """The column of exactly this name, dots and all."""
+    return F.col(quote(name))
+
+
+def quote(name: str) -> str:
+    """The name as SQL writes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _refuse_to_hide(df: DataFrame, name: str, column: Column) -> None:
+    """A key that is computed must not take the place of a column that an aggregate may read."""
+    if name in df.columns and str(column) not in (f"Column<'{name}'>", f"Column<'`{name}`'>"):
+        raise ConfigError(f"key {column} has the name of a column, {name}; give it another with .alias(…)")
+
+
+def _check(name: str, kind: DataType) -> None:
+    if isinstance(kind, MapType) or kind.typeName() == "variant":
+        raise ConfigError(f"key {name} is a {kind.typeName()}, which Spark cannot group by; use a field of it")
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            _check(f"{name}.{field.name}", field.dataType)
+    if isinstance(kind, ArrayType):
+        _check(f"{name}[]", kind.elementType)
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,171 @@
+"""The ledger: a folder in which tasks leave reports, and the plan task leaves plans."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyarrow import fs
+
+from anabranch.errors import ConfigError, InputError, SnapshotError
+from anabranch.groupings.plan import Plan, Report, pack_plan, pack_report, unpack_plan, unpack_report
+
+_SETTINGS = "anabranch.json"
+# Spark replays the last batch only; a few more are kept for whoever reads the metrics.
+KEPT_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Reports and plans of one query, in a folder that driver and tasks reach through `pyarrow.fs`.
+
+    Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``. Plans are immutable:
+    whoever writes one second gets the first one back. Files hold no pickles.
+
+    Parameters
+    ----------
+    uri
+        A local path or a URI that `pyarrow.fs` (or fsspec, where installed) knows.
+    """
+
+    uri: str
+
+    def claim(self, identity: dict[str, Any]) -> None:
+        """Make the folder this query's own; a query with other settings has another ledger."""
+        text = json.dumps(identity, sort_keys=True, indent=1)
+        try:
+            self._filesystem.create_dir(self._root, recursive=True)
+            known = self._create(_SETTINGS, text.encode())
+        except OSError as error:
+            raise InputError(
+                f"ledger {self.uri} cannot be written: {error}; name a folder that tasks can write"
+            ) from None
+        try:
+            before = json.loads(known)
+        except ValueError:
+            raise InputError(f"ledger {self.uri} is damaged: {_SETTINGS} is not JSON; use a new folder") from None
+        for name, value in json.loads(text).items():
+            if before.get(name) != value:
+                raise ConfigError(
+                    f"ledger {self.uri} belongs to a query with {name} {before.get(name)!r}, this one has {value!r}; "
+                    "keep the old settings, or start with a new checkpoint and a new ledger"
+                )
+
+    def write_report(self, query: str, batch: int, name: str, report: Report) -> None:
+        """Leave a report; a task that runs again replaces its own."""
+        self._write(f"{query}/{batch:012d}/{name}", pack_report(report))
+
+    def reports(self, query: str, batch: int, kind: str = "") -> dict[str, Report]:
+        """Reports of a batch by name, those whose name begins with `kind`; damaged ones are left out."""
+        found = {}
+        for name in self._names(f"{query}/{batch:012d}"):
+            if name.startswith(kind) and name != "plan" and not name.startswith("."):
+                try:
+                    found[name] = unpack_report(self._read(f"{query}/{batch:012d}/{name}"))
+                except (OSError, SnapshotError):
+                    continue
+        return dict(sorted(found.items()))
+
+    def plan(self, query: str, batch: int) -> Plan | None:
+        """Plan of a batch; None when there is none or it is damaged."""
+        try:
+            return unpack_plan(self._read(f"{query}/{batch:012d}/plan"))
+        except (OSError, SnapshotError):
+            return None
+
+    def settle_plan(self, query: str, batch: int, plan: Plan) -> Plan:
+        """Write the plan of a batch unless there is one, and return the one that is there."""
+        return unpack_plan(self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
+
+    def batches(self, query: str) -> list[int]:
+        """Batches that left anything, ascending."""
+        return sorted(int(name) for name in self._names(query) if name.isdigit())
+
+    def queries(self) -> list[str]:
+        """Queries that left anything."""
+        return sorted(name for name in self._names("") if name != _SETTINGS)
+
+    def forget(self, query: str, before: int) -> None:
+        """Remove what belongs to batches before this one."""
+        for batch in self.batches(query):
+            if batch < before:
+                self._filesystem.delete_dir(self._at(f"{query}/{batch:012d}"))
+
+    @cached_property
+    def _location(self) -> tuple[fs.FileSystem, str]:
+        try:
+            filesystem, path = fs.FileSystem.from_uri(self.uri)
+            return filesystem, path
+        except (ValueError, OSError):
+            pass
+        if "://" in self.uri:
+            return self._with_fsspec()
+        return fs.LocalFileSystem(), os.path.abspath(self.uri)
+
+    def _with_fsspec(self) -> tuple[fs.FileSystem, str]:
+        try:
+            import fsspec
+
+            filesystem, path = fsspec.core.url_to_fs(self.uri)
+            return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
+        except (ImportError, ValueError) as error:
+            raise InputError(f"ledger {self.uri} is not a location that pyarrow or fsspec knows: {error}") from None
+
+    @property
+    def _filesystem(self) -> fs.FileSystem:
+        return self._location[0]
+
+    @property
+    def _root(self) -> str:
+        return self._location[1]
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+    def _names(self, folder: str) -> list[str]:
+        found = self._filesystem.get_file_info(fs.FileSelector(self._at(folder), allow_not_found=True))
+        return [info.base_name for info in found]
+
+    def _read(self, name: str) -> bytes:
+        with self._filesystem.open_input_stream(self._at(name)) as stream:
+            return bytes(stream.read())
+
+    def _put(self, path: str, data: bytes) -> None:
+        with self._filesystem.open_output_stream(path) as stream:
+            stream.write(data)
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write so that a reader sees all or nothing: object stores do so by themselves, a local disk by renaming."""
+        path = self._at(name)
+        folder, _, base = path.rpartition("/")
+        self._filesystem.create_dir(folder, recursive=True)
+        if not isinstance(self._filesystem, fs.LocalFileSystem):
+            self._put(path, data)
+            return
+        temporary = f"{folder}/.{base}-{uuid.uuid4().hex}"
+        self._put(temporary, data)
+        os.replace(temporary, path)
+
+    def _create(self, name: str, data: bytes) -> bytes:
+        """Write unless it is there, and return what is there."""
+        path = self._at(name)
+        if self._filesystem.get_file_info(path).type != fs.FileType.NotFound:
+            return self._read(name)
+        if not isinstance(self._filesystem, fs.LocalFileSystem):
+            self._write(name, data)
+            return self._read(name)
+        folder, _, base = path.rpartition("/")
+        self._filesystem.create_dir(folder, recursive=True)
+        temporary = f"{folder}/.{base}-{uuid.uuid4().hex}"
+        self._put(temporary, data)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(temporary)
+        return self._read(name)

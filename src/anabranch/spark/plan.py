@@ -1,0 +1,121 @@
+"""The plan source: one small task a batch that folds the last batch's reports into a plan."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from weakref import WeakSet
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from anabranch.groupings import Grouping, Plan, Report
+from anabranch.spark.ledger import KEPT_BATCHES, Ledger
+from anabranch.spark.settings import Settings
+from anabranch.spark.task import Task
+
+_SCHEMA = "hash long, workers array<int>"
+# The adaptive edge reads the plan itself; it only has to wait for it, and a cross join with one row does that.
+_ONE_ROW = pa.record_batch({"hash": pa.array([0]), "workers": pa.array([[]], pa.list_(pa.int32()))})
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
+    """The plan of each batch as rows (key hash, workers repeated by weight), read anew in every micro-batch.
+
+    Spark broadcasts them before any task of the edge starts, so a plan is written before it is used.
+    """
+    if spark not in _registered:
+        spark.dataSource.register(PlanSource)
+        _registered.add(spark)
+    described = base64.b64encode(pickle.dumps(settings)).decode()
+    return spark.read.format(PlanSource.name()).option("settings", described).load()
+
+
+class PlanSource(DataSource):
+    """A batch source with one partition, whose rows are the plan of the running micro-batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "anabranch-plan"
+
+    def schema(self) -> str:
+        """Key hash and its workers."""
+        return _SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Called once a query."""
+        return _PlanReader(pickle.loads(base64.b64decode(self.options["settings"])))
+
+
+class _PlanReader(DataSourceReader):
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Run as a task in every micro-batch. It never raises: that would end the query, and any plan is correct."""
+        task = Task.current()
+        try:
+            plan = plan_of(self.settings, task.query, task.batch)
+        except Exception as error:  # whatever it is, the batch goes on without new knowledge
+            print(f"anabranch: no new plan for batch {task.batch}: {error}", flush=True)
+            plan = Plan()
+        yield as_rows(plan) if self.settings.edge == "planned" else _ONE_ROW
+
+
+def plan_of(settings: Settings, query: str, batch: int) -> Plan:
+    """The plan of a batch: the one that is written, or a new one, written before it is returned."""
+    ledger = Ledger(str(settings.ledger))
+    plan = ledger.plan(query, batch)
+    if plan is not None:
+        return plan
+    planned = [before for before in ledger.batches(query) if before < batch]
+    previous = next((plan for before in reversed(planned) if (plan := ledger.plan(query, before))), None)
+    reports = ledger.reports(query, batch - 1)
+    plan = ledger.settle_plan(query, batch, fold(settings, previous, reports))
+    ledger.forget(query, batch - KEPT_BATCHES)
+    return plan
+
+
+def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) -> Plan:
+    """Fold what edge and workers reported. The planned edge goes by the workers' exact counts."""
+    workers = [report for name, report in reports.items() if not name.startswith("edge")]
+    edges = [report for name, report in reports.items() if name.startswith("edge")]
+    if not reports and previous is not None:
+        # An idle or a failed batch teaches nothing, and is no reason to forget.
+        plan = previous
+    elif settings.edge == "planned":
+        plan = Grouping.fold(settings.grouping, previous, workers)
+        plan = replace(plan, table=None if previous is None else previous.table)
+        plan = replace(plan, table=settings.grouping.table(plan, settings.n_workers))
+    else:
+        learned = [replace(r, hot_keys=Report().hot_keys, hot_counts=Report().hot_counts, tuples=0) for r in workers]
+        plan = settings.grouping.fold(previous, [*edges, *learned])
+    return _timed(plan, previous, len(edges), sum(report.tuples for report in workers))
+
+
+def _timed(plan: Plan, previous: Plan | None, sources: int, tuples: int) -> Plan:
+    """The stream's own time is that of the plans: a replayed batch finds its plan, and so its time, again."""
+    now = time.time()
+    since = 0.0 if previous is None else now - previous.now
+    sources = sources or (0 if previous is None else previous.sources)
+    step_s = since * max(1, sources) / tuples if tuples else 0.0
+    return replace(plan, now=now, step_s=step_s, sources=sources)
+
+
+def as_rows(plan: Plan) -> pa.RecordBatch:
+    """The plan's table as the source's rows."""
+    table = plan.table
+    if table is None:
+        return pa.record_batch({"hash": pa.array([], pa.int64()), "workers": pa.array([], pa.list_(pa.int32()))})
+    workers = pa.ListArray.from_arrays(pa.array(table.offsets.astype("int32")), pa.array(table.workers))
+    return pa.record_batch({"hash": pa.array(table.keys.view("int64")), "workers": workers})

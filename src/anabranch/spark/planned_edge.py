@@ -1,0 +1,72 @@
+"""The planned edge: native expressions driven by a table; no tuple leaves the JVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.groupings import Grouping, Plan, Report
+from anabranch.spark.keys import quoted
+from anabranch.spark.plan import as_rows, plan_rows
+from anabranch.spark.settings import HASH, WORKER, Settings
+
+# Keys of a batch DataFrame that a plan looks at. Whole-key placement needs them all; it must fit the driver.
+_HOT_KEYS = 10_000
+_ALL_KEYS = 2_000_000
+
+
+def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
+    """Add the worker of each row: from the plan where the key is in it, else the key's home."""
+    keys = [quoted(key) for key in settings.keys]
+    if not settings.grouping.by_key:
+        return df.withColumn(WORKER, (F.rand(settings.seed) * settings.n_workers).cast("int"))
+    df = df.withColumn(HASH, F.xxhash64(*keys))
+    home = home_of(F.col(HASH), settings)
+    if not settings.needs_plan:
+        return df.withColumn(WORKER, home).drop(HASH)
+    plan = plan_rows(df.sparkSession, settings) if df.isStreaming else _counted_plan(df, settings)
+    plan = plan.select(F.col("hash").alias(HASH), F.col("workers").alias("__anabranch_workers"))
+    workers = F.col("__anabranch_workers")
+    # Seeded, so that a task that runs again on the same rows chooses alike.
+    chosen = F.get(workers, (F.rand(settings.seed) * F.size(workers)).cast("int"))
+    return (
+        df.join(F.broadcast(plan), HASH, "left")
+        .withColumn(WORKER, F.coalesce(chosen, home))
+        .drop(HASH, "__anabranch_workers")
+    )
+
+
+def home_of(hashed: Column, settings: Settings) -> Column:
+    """The worker that `MultiplyShift.first` gives."""
+    if settings.seed:
+        hashed = F.xxhash64(F.lit(settings.seed).cast("long"), hashed)
+    scaled = F.shiftrightunsigned(hashed, 32) * F.lit(settings.n_workers).cast("long")
+    return F.shiftrightunsigned(scaled, 32).cast("int")
+
+
+def _counted_plan(df: DataFrame, settings: Settings) -> DataFrame:
+    """The plan of a batch DataFrame, from an exact count of that very data."""
+    plan = plan_from_counts(df.select(HASH), settings)
+    return df.sparkSession.createDataFrame(pa.Table.from_batches([as_rows(plan)]))
+
+
+def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
+    """Count every key natively and plan for it."""
+    limit = _ALL_KEYS if settings.grouping.needs_counts else _HOT_KEYS
+    counts = hashes.groupBy(HASH).agg(F.count(F.lit(1)).alias("n"))
+    heaviest = counts.orderBy(F.desc("n"), HASH).limit(limit).toArrow()
+    hot_counts = heaviest["n"].to_numpy()
+    tuples = int(hot_counts.sum())
+    if len(hot_counts) == limit:
+        tuples = int(counts.agg(F.sum("n")).collect()[0][0])
+    report = Report(
+        tuples=tuples,
+        hot_keys=heaviest[HASH].to_numpy().view(np.uint64),
+        hot_counts=hot_counts,
+    )
+    plan = Grouping.fold(settings.grouping, None, [report])
+    return replace(plan, table=settings.grouping.table(plan, settings.n_workers))

@@ -1,0 +1,61 @@
+"""What must hold before a query starts."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from anabranch.errors import ConfigError
+from anabranch.spark.session import CHECKSUMS, ROCKSDB
+
+OLDEST = (4, 1)
+
+
+def check_spark(spark: SparkSession) -> None:
+    """Refuse a Spark on which a retried task could change the answer.
+
+    A task that runs again may send its tuples to other workers than the first time; Spark notices by checksums that do
+    not depend on the order of rows, and runs everything after it again.
+    """
+    version = tuple(int(part) for part in spark.version.split(".")[:2])
+    if version < OLDEST:
+        raise ConfigError(f"Spark must be 4.1 or newer, got {spark.version}; repartitionById is missing before")
+    for name in CHECKSUMS:
+        if _setting(spark, name) != "true":
+            raise ConfigError(
+                f"{name} must be true, or a retried task could change the answer; "
+                f'set it with spark.conf.set("{name}", "true"), or let anabranch.spark.session() make the session'
+            )
+    if _setting(spark, "spark.shuffle.push.enabled") == "true":
+        raise ConfigError(
+            "spark.shuffle.push.enabled must be false: merged shuffle blocks have no checksum, "
+            "so a retried task could change the answer; set it when the session is made"
+        )
+
+
+def check_state_store(spark: SparkSession) -> None:
+    """Refuse a state store that cannot hold the states of slots before a query starts, not in its first batch."""
+    name = "spark.sql.streaming.stateStore.providerClass"
+    if "hdfsbacked" in _setting(spark, name):
+        raise ConfigError(
+            f"{name} must be RocksDB for states that live on slots, got {spark.conf.get(name)}; "
+            f'set it with spark.conf.set("{name}", "{ROCKSDB}"), or let anabranch.spark.session() make the session'
+        )
+
+
+def _setting(spark: SparkSession, name: str) -> str:
+    """What holds for the session; where nobody set it, Spark's own default, which a default given here would hide."""
+    try:
+        return str(spark.conf.get(name)).lower()
+    except PySparkException:
+        return "false"
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that the session runs at once, as far as it can be asked."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context, and says so by one of several errors
+        return int(
+            str(spark.conf.get("spark.default.parallelism", str(spark.conf.get("spark.sql.shuffle.partitions"))))
+        )

@@ -1,0 +1,211 @@
+"""States that live on slots: a worker's partial states across batches, and merges that only Python can do.
+
+A slot is a key of `transformWithState`. Its state is a map from bucket to a blob: an Arrow stream with the partial
+states of all keys of the bucket. One blob a bucket crosses the border to the JVM, never one row a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StructType
+
+from anabranch.aggregates import Groups
+from anabranch.errors import InputError
+from anabranch.hashing import hash_keys
+from anabranch.spark.aggregator import partial_schema
+from anabranch.spark.requirements import check_state_store
+from anabranch.spark.settings import Settings
+from anabranch.spark.slots import slots_of
+from anabranch.spark.task import Task
+from anabranch.spark.worker import TUPLES, Summary, Worker, leaves
+
+_BUCKETS = 64
+_SCHEMA = "slot int, batch long, blob binary"
+
+
+def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Settings) -> DataFrame:
+    """Merged states of the keys that changed: workers, resident or not, then the aggregator, all on slots."""
+    spark = routed.sparkSession
+    check_state_store(spark)
+    n_partitions = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    aggregators = slots_of(n_partitions, n_partitions)
+    if settings.regime == "resident":
+        ship = _Ship(summary, settings, slots_of(settings.n_workers, n_partitions), split=False)
+        keep = _Keep(summary, aggregators, settings.flush_every)
+        blobs = _on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
+    else:
+        blobs = routed.mapInArrow(_Ship(summary, settings, aggregators, split=True).__call__, _SCHEMA)
+    merged = _on_slots(blobs, _Merge(summary))
+    return merged.mapInArrow(_unpack, partial_schema(schema, summary))
+
+
+def _on_slots(blobs: DataFrame, processor: StatefulProcessor) -> DataFrame:
+    return blobs.groupBy("slot").transformWithState(processor, _SCHEMA, outputMode="Update", timeMode="None")
+
+
+def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column("blob"):
+            if blob.is_valid:
+                yield from _decode(blob.as_py()).drop([TUPLES]).to_batches()
+
+
+class _Ship:
+    """A worker whose partial states leave as blobs: one for its own slot, or one for each slot of the aggregator."""
+
+    def __init__(self, summary: Summary, settings: Settings, slots: list[int], *, split: bool) -> None:
+        self.worker = Worker(summary, settings)
+        self.slots = slots
+        self.split = split
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row a slot, from a worker without rows too: a slot without input is not called, and could not flush."""
+        task = Task.current()
+        partial, tuples, seconds = self.worker.summarise(batches)
+        if self.worker.settings.ledger is not None:
+            self.worker.report(task, partial, tuples, seconds)
+        rows: list[tuple[int, bytes | None]]
+        if self.split:
+            rows = [] if partial is None else [*split(partial, self.worker.summary.keys, self.slots)]
+        else:
+            blob = None if partial is None else _encode(_ordered(partial, self.worker.summary.keys))
+            rows = [(self.slots[task.partition], blob)]
+        if rows:
+            yield pa.record_batch(
+                {
+                    "slot": pa.array([slot for slot, _ in rows], pa.int32()),
+                    "batch": pa.array([task.batch] * len(rows), pa.int64()),
+                    "blob": pa.array([blob for _, blob in rows], pa.binary()),
+                }
+            )
+
+
+class _Slots(StatefulProcessor):
+    """What both stateful operators have in common: the map of a slot from bucket to blob."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state of the slot."""
+        self.buckets = handle.getMapState("buckets", "bucket int", "blob binary")
+
+    def close(self) -> None:
+        """Nothing is held outside the state."""
+
+    def received(self, rows: Iterator[Row]) -> tuple[pa.Table | None, int]:
+        """What came in for the slot, merged, and the batch."""
+        tables, batch = [], 0
+        for row in rows:
+            batch = row["batch"]
+            if row["blob"] is not None:
+                tables.append(_decode(row["blob"]))
+        if not tables:
+            return None, batch
+        return (tables[0] if len(tables) == 1 else self.summary.merge(pa.concat_tables(tables))), batch
+
+    def held(self, bucket: int) -> pa.Table | None:
+        """Partial states of a bucket."""
+        found = self.buckets.getValue((bucket,)) if self.buckets.containsKey((bucket,)) else None
+        return None if found is None else _decode(found[0])
+
+    def update(self, new: pa.Table) -> Iterator[pa.Table]:
+        """Merge into the state, and give the merged states of the keys that came in."""
+        for bucket, part in _by_bucket(new, self.summary.keys):
+            old = self.held(bucket)
+            merged = touched = part
+            if old is not None:
+                both = pa.concat_tables([part, old])
+                merged = self.summary.merge(both)
+                codes = Groups.of(both, self.summary.keys)[0].codes
+                touched = merged.take(pa.array(np.unique(codes[: part.num_rows])))
+            self.buckets.updateValue((bucket,), (_encode(merged),))
+            yield touched
+
+
+class _Keep(_Slots):
+    """The worker's slot: keeps partial states, and hands all of them on every `flush_every` batches."""
+
+    def __init__(self, summary: Summary, slots: list[int], flush_every: int) -> None:
+        super().__init__(summary)
+        self.slots = slots
+        self.flush_every = flush_every
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Called once a batch and slot."""
+        new, batch = self.received(rows)
+        if (batch + 1) % self.flush_every:
+            if new is not None:
+                for _ in self.update(new):
+                    pass
+            return
+        tables = [_decode(value[0]) for value in self.buckets.values()]
+        if tables:
+            self.buckets.clear()
+        tables += [] if new is None else [new]
+        if tables:
+            merged = self.summary.merge(pa.concat_tables(tables))
+            for slot, blob in split(merged, self.summary.keys, self.slots):
+                yield Row(slot=slot, batch=batch, blob=blob)
+
+
+class _Merge(_Slots):
+    """The aggregator's slot: keeps the merged states for good, and gives those that changed."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Called once a batch and slot."""
+        new, batch = self.received(rows)
+        if new is not None:
+            for touched in self.update(new):
+                yield Row(slot=key[0], batch=batch, blob=_encode(touched))
+
+
+def split(partial: pa.Table, keys: tuple[str, ...], slots: list[int]) -> list[tuple[int, bytes]]:
+    """The rows by the aggregator's slot, each as a blob."""
+    hashes = _hashes(partial, keys)
+    at = (hashes % np.uint64(len(slots))).astype(np.int64)
+    return [(slots[i], _encode(_ordered(part, keys))) for i, part in _parts(partial, at)]
+
+
+def _by_bucket(table: pa.Table, keys: tuple[str, ...]) -> list[tuple[int, pa.Table]]:
+    # The low bits choose the slot: buckets go by others.
+    return _parts(table, ((_hashes(table, keys) >> np.uint64(40)) % np.uint64(_BUCKETS)).astype(np.int64))
+
+
+def _parts(table: pa.Table, at: NDArray[np.int64]) -> list[tuple[int, pa.Table]]:
+    order = np.argsort(at, kind="stable")
+    numbers, starts = np.unique(at[order], return_index=True)
+    ordered = table.take(pa.array(order))
+    ends = [*starts[1:], len(at)]
+    return [(int(i), ordered.slice(a, b - a)) for i, a, b in zip(numbers, starts, ends, strict=True)]
+
+
+def _ordered(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+    """In an order of its own, so that a task that runs again ships the same bytes."""
+    return table.take(pa.array(np.argsort(_hashes(table, keys), kind="stable")))
+
+
+def _hashes(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
+    columns = leaves(table, keys)
+    try:
+        return hash_keys(*columns)
+    except InputError:  # a type that only the JVM hashes, such as an array; here any hash of the value will do
+        return hash_keys([repr(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)])
+
+
+def _encode(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _decode(blob: bytes) -> pa.Table:
+    return pa.ipc.open_stream(bytes(blob)).read_all()

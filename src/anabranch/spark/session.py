@@ -1,0 +1,57 @@
+"""A local Spark session that just works."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHECKSUMS = (
+    "spark.sql.shuffle.orderIndependentChecksum.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+)
+
+
+def session(app_name: str = "anabranch", *, master: str | None = None, **conf: str) -> SparkSession:
+    """The session that is active, or a new local one with everything set that balanced queries need.
+
+    A session that exists is returned as it is: nothing in it is overridden.
+
+    Parameters
+    ----------
+    app_name, master
+        As in Spark; the master is ``local[*]`` unless told otherwise.
+    **conf
+        More settings, with underscores for dots: ``spark_driver_memory="8g"``.
+    """
+    with suppress(PySparkException):
+        return SparkSession.active()
+    # Python workers start the system's python3 unless told, and a host name may resolve to an outside interface.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    master = master or "local[*]"
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName(app_name)
+    settings = {**_defaults(master), **{name.replace("_", "."): value for name, value in conf.items()}}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _defaults(master: str) -> dict[str, str]:
+    settings = {name: "true" for name in CHECKSUMS} | {
+        "spark.log.level": "ERROR",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if master.startswith("local"):
+        # Each shuffle partition of a stateful query is a state store: many of them cost seconds a batch on one machine.
+        settings["spark.sql.shuffle.partitions"] = str(min(8, 2 * (os.cpu_count() or 4)))
+        settings["spark.driver.memory"] = "4g"
+        settings["spark.ui.enabled"] = "false"
+    return settings

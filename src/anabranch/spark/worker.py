@@ -1,0 +1,204 @@
+"""Workers: partial states of a micro-batch, vectorised over all keys of a worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.aggregates import Aggregate, Groups, StateColumn, Types, merge_states
+from anabranch.errors import InputError
+from anabranch.groupings import Report
+from anabranch.hashing import hash_keys
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.settings import Settings
+from anabranch.spark.task import Task
+
+# Rows that are grouped at once: bounds a worker's memory by this and its distinct keys.
+_CHUNK = 1 << 20
+# Heaviest keys that a worker reports.
+_REPORTED = 1000
+# Less than this measures the task's own overhead, which would make a worker with few rows look slow.
+_MEASURABLE_S = 0.1
+TUPLES = "__anabranch_tuples"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An aggregate of a query: the name of its result, and its state for the types at hand."""
+
+    name: str
+    aggregate: Aggregate
+    columns: tuple[StateColumn, ...]
+
+    @property
+    def states(self) -> list[str]:
+        """Names of the state columns in the DataFrame."""
+        # A key may have any name but these.
+        return [f"__anabranch_{self.name}__{column.name}" for column in self.columns]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """From rows or partial states to partial states: what a worker and a merging task compute."""
+
+    keys: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+
+    def add(self, table: pa.Table) -> pa.Table:
+        """One row a key: its columns and the states of all aggregates."""
+        groups, keys = Groups.of(table, self.keys)
+        for bound in self.bounds:
+            inputs = [array_of(table[name]) for name in bound.aggregate.inputs]
+            for name, state in zip(bound.states, bound.aggregate.add(groups, *inputs), strict=True):
+                keys = keys.append_column(name, state)
+        return keys.append_column(TUPLES, groups.count())
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        """One row a key from several."""
+        groups, keys = Groups.of(partials, self.keys)
+        for bound in self.bounds:
+            states = tuple(array_of(partials[name]) for name in bound.states)
+            merged = merge_states(bound.aggregate, bound.columns, groups, states)
+            for name, state in zip(bound.states, merged, strict=True):
+                keys = keys.append_column(name, state)
+        return keys.append_column(TUPLES, groups.sum(array_of(partials[TUPLES])))
+
+    def warm_up(self, types: Types) -> None:
+        """Compile the aggregates' kernels for these columns once, before many Python workers would."""
+        table = pa.table({name: pa.nulls(2, kind) for name, kind in types.items()})
+        for bound in self.bounds:
+            for name in bound.aggregate.inputs:
+                if pa.types.is_floating(types[name]) or pa.types.is_integer(types[name]):
+                    at = table.schema.get_field_index(name)
+                    table = table.set_column(at, name, pa.array([1, 2]).cast(types[name]))
+        self.merge(pa.concat_tables([self.add(table)] * 2))
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the order of arrival would show in a state."""
+        return any(bound.aggregate.order_sensitive for bound in self.bounds)
+
+
+class Worker:
+    """The function that `mapInArrow` runs once a worker and batch.
+
+    Parameters
+    ----------
+    summary
+        What to compute.
+    settings
+        Of the query.
+    """
+
+    def __init__(self, summary: Summary, settings: Settings) -> None:
+        self.summary = summary
+        self.settings = settings
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Partial states of everything that this worker received."""
+        task = Task.current()
+        partial, tuples, seconds = self.summarise(batches)
+        if self.settings.ledger is not None:
+            self.report(task, partial, tuples, seconds)
+        if partial is not None:
+            yield from partial.drop([TUPLES]).to_batches()
+
+    def summarise(self, batches: Iterator[pa.RecordBatch]) -> tuple[pa.Table | None, int, float]:
+        """Partial states, tuples, and the seconds spent on them; waiting for input does not count."""
+        partials: list[pa.Table] = []
+        tuples, seconds = 0, 0.0
+        for table in chunks(batches, None if self.summary.sorts else _CHUNK):
+            if not tuples:
+                # Loading or compiling kernels in a new Python process is not the worker's speed.
+                self.summary.add(table.slice(0, 1))
+            began = time.perf_counter()
+            if self.settings.work_us:
+                time.sleep(table.num_rows * self.settings.work_us * 1e-6)
+            if self.summary.sorts:
+                table = table.take(pc.sort_indices(table, [(name, "ascending") for name in _sortable(table)]))
+            partials.append(self.summary.add(table))
+            if len(partials) > 1 and sum(p.num_rows for p in partials) > _CHUNK:
+                partials = [self.summary.merge(pa.concat_tables(partials))]
+            tuples += table.num_rows
+            seconds += time.perf_counter() - began
+        if not partials:
+            return None, 0, 0.0
+        began = time.perf_counter()
+        merged = self.summary.merge(pa.concat_tables(partials)) if len(partials) > 1 else partials[0]
+        return merged, tuples, seconds + time.perf_counter() - began
+
+    def report(self, task: Task, partial: pa.Table | None, tuples: int, seconds: float) -> None:
+        """Leave in the ledger what this worker counted and measured, and its heaviest keys."""
+        n = self.settings.n_workers if self.settings.edge != "local" else task.partition + 1
+        worker_tuples, worker_seconds = np.zeros(n, dtype=np.int64), np.zeros(n)
+        worker_tuples[task.partition] = tuples
+        worker_seconds[task.partition] = seconds if seconds >= _MEASURABLE_S else 0.0
+        keys, counts = _heaviest(partial, self.summary.keys)
+        report = Report(
+            tuples=tuples,
+            worker_tuples=worker_tuples,
+            worker_seconds=worker_seconds,
+            hot_keys=keys,
+            hot_counts=counts,
+            sketch=(0 if partial is None else partial.num_rows).to_bytes(8, "little"),
+        )
+        Ledger(str(self.settings.ledger)).write_report(task.query, task.batch, f"worker-{task.partition:06d}", report)
+
+
+def chunks(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
+    """The batches as tables of at least so many rows; as one where `rows` is None."""
+    held: list[pa.RecordBatch] = []
+    n = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            n += batch.num_rows
+        if rows is not None and n >= rows:
+            yield pa.Table.from_batches(held)
+            held, n = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def leaves(table: pa.Table, names: tuple[str, ...]) -> list[pa.Array]:
+    """The columns with structs taken apart, as Spark hashes them: field by field."""
+    out: list[pa.Array] = []
+    for name in names:
+        pending = [array_of(table[name])]
+        while pending:
+            array = pending.pop(0)
+            if pa.types.is_struct(array.type):
+                pending = [*array.flatten(), *pending]
+            else:
+                out.append(array)
+    return out
+
+
+def _heaviest(partial: pa.Table | None, keys: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    none = Report()
+    if partial is None:
+        return none.hot_keys, none.hot_counts
+    counts = partial[TUPLES].to_numpy()
+    at = np.argpartition(-counts, _REPORTED)[:_REPORTED] if len(counts) > _REPORTED else np.arange(len(counts))
+    top = partial.select(list(keys)).take(pa.array(at))
+    try:
+        hashes = hash_keys(*leaves(top, keys))
+    except InputError:  # a type that only the JVM hashes: the edge goes without reports of its hot keys
+        return none.hot_keys, none.hot_counts
+    order = np.lexsort((hashes, -counts[at]))
+    return hashes[order], counts[at][order]
+
+
+def _sortable(table: pa.Table) -> list[str]:
+    return [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+
+
+def array_of(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
