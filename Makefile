@@ -11,17 +11,15 @@ STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
 PYSPARK ?=
-DEMO_ARGS ?= --stream zipf --tuples 2000000 --keys 100000 --z 1.2 --grouping all --workers 16 \
-  --sources 5 --plot demo/demo.png --plot demo/demo.html
+DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html
 
 .PHONY: help demo test test-fast test-spark lint check lock bench java clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## route one skewed stream with every grouping; prints a table, draws demo/demo.png and .html
-	@mkdir -p demo
-	$(BIN)/anabranch simulate $(DEMO_ARGS)
+demo: $(STAMP) java ## count a skewed stream on Spark, key grouping beside Fish; prints a table, writes demo/demo.html
+	$(BIN)/anabranch demo $(DEMO_ARGS)
 
 test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=... is passed on)
 	@$(MAKE) --no-print-directory check

@@ -42,9 +42,12 @@ def test_merged_parts_have_the_bytes_of_the_whole(lg_k: int, n: int, n_parts: in
     assert distinct.merge(Groups(np.zeros(n_parts, np.int64), 1), parts)[0].equals(whole)
 
 
-@pytest.mark.parametrize(("n", "mode"), [(0, 0), (7, 0), (8, 1), (380, 1), (400, 2)])
-def test_a_sketch_grows_from_list_to_set_to_registers(n: int, mode: int) -> None:
-    assert sketch(list(range(n)), pa.int64())[7] & 3 == mode
+@pytest.mark.parametrize(
+    ("n", "mode", "lg_size"), [(0, 0, 3), (7, 0, 3), (8, 1, 5), (24, 1, 5), (25, 1, 6), (380, 1, 9), (400, 2, 0)]
+)
+def test_a_sketch_grows_from_list_to_set_to_registers(n: int, mode: int, lg_size: int) -> None:
+    data = sketch(list(range(n)), pa.int64())
+    assert data[7] & 3 == mode and data[4] == lg_size
 
 
 def test_registers_hold_the_largest_value_and_their_sums() -> None:

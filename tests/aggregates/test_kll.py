@@ -30,10 +30,12 @@ def sketch(values: np.ndarray, k: int = 8) -> pa.Array:
 
 
 def largest_rank_error(items: list[tuple[float, int]]) -> float:
-    """Of values 0, 1, 2 …: how far an item's cumulative weight is from its rank."""
+    """Of values 0, 1, 2 …: how far an item is from the values for which it stands."""
     ordered = sorted(items)
     ends = list(accumulate(weight for _, weight in ordered))
-    return max(max(value - end + 1, end - weight - value) for (value, weight), end in zip(ordered, ends, strict=True))
+    return max(
+        max(abs(value - end + 1), abs(end - weight - value)) for (value, weight), end in zip(ordered, ends, strict=True)
+    )
 
 
 @given(st.integers(2, 3000), st.integers(8, 300))

@@ -45,9 +45,11 @@ class Aggregate(ABC):
     Guarantees
     ----------
     The state of a group does not depend on the order in which its tuples came, nor on how they were split into partial
-    states, unless the class says `order_sensitive`; then the worker sorts its input first, and adds all of it at once.
+    states. A class that cannot promise that says so: `split_sensitive` ones get all rows of a worker in one `add`, and
+    `order_sensitive` ones get them sorted as well.
     """
 
+    split_sensitive: ClassVar[bool] = False
     order_sensitive: ClassVar[bool] = False
 
     @property

@@ -133,8 +133,7 @@ def _put_product(limbs: NDArray[np.int64], a: int, b: int, shift: int, sign: int
     b_high, b_low = b >> 27, b & _LOW_HALF
     high, middle, low = a_high * b_high, a_high * b_low + a_low * b_high, a_low * b_low
     n_bits = 32 * len(limbs)
-    # One bit to spare: the three parts together may be longer than the highest of them.
-    if not (_fits(high, shift + 54, n_bits - 1) and _fits(middle, shift + 27, n_bits) and _fits(low, shift, n_bits)):
+    if not (_fits(high, shift + 54, n_bits) and _fits(middle, shift + 27, n_bits) and _fits(low, shift, n_bits)):
         return False
     _put(limbs, high, shift + 54, sign)
     _put(limbs, middle, shift + 27, sign)

@@ -48,7 +48,7 @@ class Quantiles(Aggregate):
     value: str
     probabilities: tuple[float, ...] = (0.5,)
     k: int = 200
-    order_sensitive: ClassVar[bool] = True
+    split_sensitive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.probabilities or not all(0 <= p <= 1 for p in self.probabilities):

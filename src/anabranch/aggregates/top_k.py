@@ -53,7 +53,7 @@ class TopK(Aggregate):
     value: str
     k: int
     capacity: int | None = None
-    order_sensitive: ClassVar[bool] = True
+    split_sensitive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.k < 1:

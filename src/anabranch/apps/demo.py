@@ -65,6 +65,8 @@ class Demo:
     work_us: float = 400.0
 
     def __post_init__(self) -> None:
+        if not self.groupings:
+            raise ConfigError("the demo needs at least one grouping, got none")
         if self._settings.tuples is None:
             raise ConfigError("the demo's stream must end, got no tuples; add tuples=N to it")
 
@@ -99,8 +101,7 @@ class Demo:
 
     def _warm_up(self, spark: SparkSession) -> None:
         """Start Python workers and load kernels, so that the first trial does not pay for the second."""
-        for grouping in self.groupings:
-            _counts(spark, GeneratorSource(_WARM_UP), Balancing(grouping, self.n_workers), Events())
+        _counts(spark, GeneratorSource(_WARM_UP), Balancing(self.groupings[-1], self.n_workers), Events())
 
 
 def _counts(spark: SparkSession, source: GeneratorSource, balancing: Balancing, events: Events) -> dict[str, int]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def demo(
-    tuples: Annotated[str, typer.Option(help="Length of the stream.", metavar="N")] = "320k",
+    tuples: Annotated[str, typer.Option(help="Length of the stream.", metavar="N")] = "240k",
     batch: Annotated[str, typer.Option(help="Tuples in a micro-batch.", metavar="N")] = "40k",
     keys: Annotated[str, typer.Option(help="Distinct words.", metavar="N")] = "10k",
     z: Annotated[str, typer.Option(help="Skew: exponent of the Zipf law.", metavar="NUMBER")] = "1.4",
-    every: Annotated[str, typer.Option(help="Tuples between changes of the hot words.", metavar="N")] = "100k",
+    every: Annotated[str, typer.Option(help="Tuples between changes of the hot words.", metavar="N")] = "80k",
     grouping: Annotated[str, typer.Option(help="Grouping to set beside key grouping.", metavar="NAME")] = "fish",
     workers: Annotated[str, typer.Option(help="Workers.", metavar="N")] = "16",
     work_us: Annotated[

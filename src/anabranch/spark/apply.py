@@ -15,6 +15,7 @@ from anabranch.errors import ConfigError
 from anabranch.spark.keys import quoted
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.types import arrow_of
 from anabranch.spark.worker import TUPLES, Summary, Worker, chunks
 
 
@@ -41,6 +42,7 @@ class Apply:
         if missing:
             raise ConfigError(f"schema must hold the key columns; {', '.join(missing)} is missing")
         self.func, self.schema, self.settings = func, parsed, settings
+        self.types = pa.schema([(field.name, arrow_of(field.dataType)) for field in parsed])
 
     def merges(self, merge: Mapping[str, str]) -> list[Column]:
         """The declared merges as columns."""
@@ -67,6 +69,7 @@ class Apply:
             if self.settings.ledger is not None:
                 groups, keys = Groups.of(table, self.settings.keys)
                 counts = keys.append_column(TUPLES, groups.count())
-            yield from out.select(self.schema.names).to_batches()
+            # Spark reads what it is given as the declared types, whatever they are.
+            yield from out.select(self.schema.names).cast(self.types).to_batches()
         if self.settings.ledger is not None:
             Worker(Summary(self.settings.keys, ()), self.settings).report(task, counts, tuples, seconds)

@@ -16,7 +16,7 @@ from anabranch.groupings import DistributionAwareKeyGrouping, Fish, Grouping, Of
 from anabranch.spark import aggregator, explain, resident
 from anabranch.spark.apply import Apply
 from anabranch.spark.edge import route_adaptively, warm_up
-from anabranch.spark.keys import Key, event_time, quoted, restore_metadata, with_keys
+from anabranch.spark.keys import Key, check_names, event_time, quoted, restore_metadata, with_keys
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import observe_hot_keys
 from anabranch.spark.planned_edge import route_by_plan
@@ -115,6 +115,7 @@ class Balanced:
         warm_up(self.settings)
         summary.warm_up(types | {key: arrow_of(schema[key].dataType) for key in keys})
         columns = list(dict.fromkeys([*keys, *(name for one in aggregates.values() for name in one.inputs)]))
+        check_names(columns)
         routed = self._exchange(self.df.select(*(quoted(name) for name in columns)))
         opaque = not aggregator.merges_natively(summary)
         if self.df.isStreaming and (opaque or self.settings.regime == "resident"):
@@ -162,6 +163,7 @@ class Balanced:
             raise ConfigError("merge is for split keys, whole_keys=True for whole ones; pass one of them")
         if self.settings.regime == "resident":
             raise ConfigError("applyInArrow keeps no states, so there are none to stay resident; use the batch regime")
+        check_names(self.df.columns)
         balanced = self._with_whole_keys() if whole_keys else self
         apply = Apply(func, schema, balanced.settings, self.df.schema)
         out = balanced._exchange(self.df).mapInArrow(apply.__call__, apply.schema)

@@ -6,6 +6,8 @@ at once. Set as ``spark.python.daemon.module``; only where every host has anabra
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pyarrow as pa
 from pyspark import daemon
@@ -27,4 +29,8 @@ def load_kernels() -> None:
 
 if __name__ == "__main__":
     load_kernels()
+    # A worker collects garbage after every task; what was loaded here is none, and looking through it takes longer than
+    # a small task.
+    gc.collect()
+    gc.freeze()
     daemon.manager()

@@ -65,7 +65,7 @@ def generate(
     seed
         Selects the tuples.
     batch
-        Most tuples in a micro-batch.
+        Most tuples in a micro-batch (on Spark 4.1, of a stream that never ends).
     partitions
         Slices of a micro-batch, each read by its own task.
 
@@ -155,10 +155,8 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._position: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        if self._position is None:
-            started = self.settings.start
-            self._position = {"tuple": 0, "started": int(time.time() * MICROSECONDS) if started is None else started}
-        return self._position
+        started = self.settings.start
+        return {"tuple": 0, "started": int(time.time() * MICROSECONDS) if started is None else started}
 
     def getDefaultReadLimit(self) -> Any:
         return ReadMaxRows(self.settings.batch)
@@ -167,12 +165,20 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._until_s = time.time()
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:
-        """End of the next batch; called without arguments by Spark 4.1."""
-        start = start or self.initialOffset()
+        """End of the next batch.
+
+        Spark 4.1 passes no arguments, and runs a trigger for what is there now as one batch up to here: a stream that
+        ends is one batch there.
+        """
+        unbounded = self._wants_all(limit) if start is not None else self.settings.tuples is not None
+        start = start or self._position or self.initialOffset()
         there = self._there(start)
-        if ReadAllAvailable is None or not isinstance(limit, ReadAllAvailable):
+        if not unbounded:
             there = min(there, start["tuple"] + self.settings.batch)
         return {**start, "tuple": max(start["tuple"], there)}
+
+    def _wants_all(self, limit: object) -> bool:
+        return ReadAllAvailable is not None and isinstance(limit, ReadAllAvailable)
 
     def _there(self, start: dict[str, int]) -> int:
         """Tuples that exist by now."""

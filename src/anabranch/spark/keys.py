@@ -56,6 +56,13 @@ def restore_metadata(df: DataFrame, schema: StructType, names: Sequence[str]) ->
     return df
 
 
+def check_names(names: Sequence[str]) -> None:
+    """Refuse columns that Spark cannot hand to Python: `mapInArrow` looks them up without quotes."""
+    for name in names:
+        if "." in name or "`" in name:
+            raise ConfigError(f"column {name} has a dot or a backtick in its name; rename it first")
+
+
 def event_time(schema: StructType, names: Sequence[str]) -> bool:
     """Whether a key carries a watermark."""
     return any("spark.watermarkDelayMs" in schema[name].metadata for name in names)

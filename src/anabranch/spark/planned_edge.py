@@ -31,7 +31,8 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     plan = plan_rows(df.sparkSession, settings) if df.isStreaming else _counted_plan(df, settings)
     plan = plan.select(F.col("hash").alias(HASH), F.col("workers").alias("__anabranch_workers"))
     workers = F.col("__anabranch_workers")
-    # Seeded, so that a task that runs again on the same rows chooses alike.
+    # A task that runs again on the same rows chooses alike. A batch that is replayed after a restart does not: in a
+    # stream Spark gives every run of a batch a seed of its own, and its answer does not depend on the choice.
     chosen = F.get(workers, (F.rand(settings.seed) * F.size(workers)).cast("int"))
     return (
         df.join(F.broadcast(plan), HASH, "left")

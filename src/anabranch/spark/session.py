@@ -53,5 +53,7 @@ def _defaults(master: str) -> dict[str, str]:
         # Each shuffle partition of a stateful query is a state store: many of them cost seconds a batch on one machine.
         settings["spark.sql.shuffle.partitions"] = str(min(8, 2 * (os.cpu_count() or 4)))
         settings["spark.driver.memory"] = "4g"
+        # Python workers are forked from a process that has loaded numba and the kernels.
+        settings["spark.python.daemon.module"] = "anabranch.spark.daemon"
         settings["spark.ui.enabled"] = "false"
     return settings

@@ -51,7 +51,7 @@ class Summary:
 
     def add(self, table: pa.Table) -> pa.Table:
         """One row a key: its columns and the states of all aggregates."""
-        groups, keys = Groups.of(table, self.keys)
+        groups, keys = Groups.of(_normal(table, self.keys), self.keys)
         for bound in self.bounds:
             inputs = [array_of(table[name]) for name in bound.aggregate.inputs]
             for name, state in zip(bound.states, bound.aggregate.add(groups, *inputs), strict=True):
@@ -60,7 +60,7 @@ class Summary:
 
     def merge(self, partials: pa.Table) -> pa.Table:
         """One row a key from several."""
-        groups, keys = Groups.of(partials, self.keys)
+        groups, keys = Groups.of(_normal(partials, self.keys), self.keys)
         for bound in self.bounds:
             states = tuple(array_of(partials[name]) for name in bound.states)
             merged = merge_states(bound.aggregate, bound.columns, groups, states)
@@ -82,6 +82,11 @@ class Summary:
     def sorts(self) -> bool:
         """Whether the order of arrival would show in a state."""
         return any(bound.aggregate.order_sensitive for bound in self.bounds)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it would show in a state how the rows were cut into tables."""
+        return self.sorts or any(bound.aggregate.split_sensitive for bound in self.bounds)
 
 
 class Worker:
@@ -112,7 +117,7 @@ class Worker:
         """Partial states, tuples, and the seconds spent on them; waiting for input does not count."""
         partials: list[pa.Table] = []
         tuples, seconds = 0, 0.0
-        for table in chunks(batches, None if self.summary.sorts else _CHUNK):
+        for table in chunks(batches, None if self.summary.at_once else _CHUNK):
             if not tuples:
                 # Loading or compiling kernels in a new Python process is not the worker's speed.
                 self.summary.add(table.slice(0, 1))
@@ -192,6 +197,17 @@ def _heaviest(partial: pa.Table | None, keys: tuple[str, ...]) -> tuple[np.ndarr
         return none.hot_keys, none.hot_counts
     order = np.lexsort((hashes, -counts[at]))
     return hashes[order], counts[at][order]
+
+
+def _normal(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+    """The table with one zero and one NaN in its key columns: to Spark they are one key."""
+    for key in keys:
+        kind = table.schema.field(key).type
+        if pa.types.is_floating(kind):
+            positive = pc.add(table[key], pa.scalar(0.0, kind))
+            normal = pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), kind), positive)
+            table = table.set_column(table.schema.get_field_index(key), key, normal)
+    return table
 
 
 def _sortable(table: pa.Table) -> list[str]:

@@ -1,0 +1,196 @@
+"""What the edges cost on Spark, beside a plain `repartition(key)`.
+
+    .venv/bin/python benchmarks/spark_edge.py [--folder DIR] [--repeats 7] [--write]
+
+10 M rows, Zipf z=1.4, 10⁵ keys of text, 16 workers, local[2]. All variants are timed in turn, `--repeats` times, and
+compared by medians within this run. --write stores benchmarks/results/spark_edge.md. Exits 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from anabranch.aggregates import Count
+from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, WChoices
+from anabranch.spark import balance
+from anabranch.spark.aggregator import merge_natively, partial_schema
+from anabranch.spark.settings import Settings
+from anabranch.spark.worker import Bound, Summary, Worker
+from cells import Claims
+from spark_data import quiet_session, run, write_zipf
+
+N_WORKERS = 16
+EDGES = {"planned": WChoices(), "adaptive, partial-key": PartialKeyGrouping(), "adaptive, fish": Fish()}
+EXCHANGE_TARGETS = {"planned": 1.45, "adaptive, partial-key": 2.4, "adaptive, fish": 2.4}
+WHOLE_TARGETS = {"local": 0.9, "planned": 1.3, "adaptive, partial-key": 1.5, "adaptive, fish": 1.5}
+RESULTS = Path(__file__).parent / "results" / "spark_edge.md"
+Timed = Callable[[], None]
+
+
+def same_work(df: DataFrame) -> DataFrame:
+    """The worker and the aggregator of `.aggregate(count)` behind a plain repartition."""
+    count = Count()
+    summary = Summary(("key",), (Bound("count", count, count.state({})),))
+    worker = Worker(summary, Settings(KeyGrouping(), N_WORKERS, "adaptive", keys=("key",)))
+    rows = df.select("key").repartition(N_WORKERS, "key")
+    partials = rows.mapInArrow(worker.__call__, partial_schema(df.schema, summary))
+    return merge_natively(partials, df.schema, summary)
+
+
+def edge_of(name: str) -> str:
+    return name.partition(",")[0]
+
+
+def exchanges(df: DataFrame) -> dict[str, DataFrame]:
+    """Edge and exchange only; the planned edge has counted the keys when it is timed."""
+    made = {"repartition(key)": df.repartition(N_WORKERS, "key")}
+    for name, grouping in EDGES.items():
+        made[name] = balance(df, "key", grouping, N_WORKERS, edge=edge_of(name)).routed()
+    return made
+
+
+def wholes(df: DataFrame) -> dict[str, DataFrame]:
+    """The whole of `.aggregate(count)`."""
+    made = {"same work behind repartition(key)": same_work(df)}
+    groupings: dict[str, Grouping] = {"local": KeyGrouping(), **EDGES}
+    for name, grouping in groupings.items():
+        made[name] = balance(df, "key", grouping, N_WORKERS, edge=edge_of(name)).aggregate(count=Count())
+    return made
+
+
+def interleaved(variants: dict[str, Timed], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each variant, all of them once per round."""
+    for variant in variants.values():
+        variant()
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    for done in range(repeats):
+        print(f"round {done + 1} of {repeats}: {', '.join(variants)}", file=sys.stderr)
+        for name, variant in variants.items():
+            began = time.perf_counter()
+            variant()
+            seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def table(title: str, seconds: dict[str, list[float]], targets: dict[str, float], claims: Claims) -> list[str]:
+    """Medians, spread, and the ratio to the first variant."""
+    base = statistics.median(next(iter(seconds.values())))
+    lines = [
+        f"## {title}",
+        "",
+        "| variant | median s | min – max s | ratio | target | met |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, values in seconds.items():
+        ratio = statistics.median(values) / base
+        target = targets.get(name)
+        met = "" if target is None else claims.check(f"{title}: {name}", ratio <= target)
+        limit = "" if target is None else f"≤ {target}"
+        spread = f"{min(values):.2f} – {max(values):.2f}"
+        lines.append(f"| {name} | {statistics.median(values):.2f} | {spread} | {ratio:.2f} | {limit} | {met} |")
+    return [*lines, ""]
+
+
+def streamed(spark: SparkSession, folder: Path, build: Callable[[DataFrame], DataFrame]) -> list[float]:
+    """Batch times of a streaming query over the files, without the first batch."""
+    rows = spark.readStream.schema("key string, value double").option("maxFilesPerTrigger", 1).parquet(str(folder))
+    with tempfile.TemporaryDirectory() as checkpoint:
+        query = build(rows).writeStream.outputMode("update").format("noop").option("checkpointLocation", checkpoint)
+        running = query.trigger(availableNow=True).start()
+        running.awaitTermination()
+        return [p["durationMs"]["triggerExecution"] / 1000 for p in running.recentProgress][1:]
+
+
+def with_state(key: tuple[str], batches: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """The count of one key, as `applyInPandasWithState` wants it."""
+    count = (state.get[0] if state.exists else 0) + sum(len(batch) for batch in batches)
+    state.update((count,))
+    yield pd.DataFrame({"key": [key[0]], "count": [count]})
+
+
+class PerKey(StatefulProcessor):
+    """The count of one key, as `transformWithStateInPandas` wants it."""
+
+    def init(self, handle: Any) -> None:
+        self.count = handle.getValueState("count", "count long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        count = (self.count.get()[0] if self.count.exists() else 0) + sum(len(batch) for batch in rows)
+        self.count.update((count,))
+        yield pd.DataFrame({"key": [key[0]], "count": [count]})
+
+    def close(self) -> None:
+        pass
+
+
+def python_state(spark: SparkSession, folder: Path, claims: Claims) -> list[str]:
+    """A Python aggregate with state, against Spark's two ways to write one."""
+    schema = "key string, count long"
+    variants: dict[str, Callable[[DataFrame], DataFrame]] = {
+        "anabranch, fish": lambda df: balance(df, "key", Fish(), N_WORKERS).aggregate(count=Count()),
+        "transformWithStateInPandas": lambda df: (
+            df.select("key").groupBy("key").transformWithStateInPandas(PerKey(), schema, "Update", "None")
+        ),
+        "applyInPandasWithState": lambda df: (
+            df.select("key")
+            .groupBy("key")
+            .applyInPandasWithState(with_state, schema, "count long", "update", GroupStateTimeout.NoTimeout)
+        ),
+    }
+    medians = {name: statistics.median(streamed(spark, folder, build)) for name, build in variants.items()}
+    ours = medians.pop("anabranch, fish")
+    targets = {"transformWithStateInPandas": 4, "applyInPandasWithState": 8}
+    lines = ["## A Python aggregate with state, 1.25 M rows and some 34 k keys a batch", ""]
+    lines += ["| variant | median s a batch | times ours | target | met |", "|---|---|---|---|---|"]
+    lines.append(f"| anabranch, fish, adaptive edge | {ours:.2f} | 1 | | |")
+    for name, value in medians.items():
+        met = claims.check(name, value / ours >= targets[name])
+        lines.append(f"| {name} | {value:.2f} | {value / ours:.1f} | ≥ {targets[name]} | {met} |")
+    return [*lines, ""]
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "anabranch-benchmark")
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--write", action="store_true")
+    options.add_argument("--only", choices=["exchange", "whole", "state"], help="one part")
+    chosen = options.parse_args()
+    data = write_zipf(chosen.folder / "zipf-10m", n_tuples=10_000_000, n_files=8)
+    spark = quiet_session("local[2]")
+    df = spark.read.parquet(str(data))
+    claims, lines = Claims(), []
+    if chosen.only in (None, "exchange"):
+        made = {name: (lambda df=df: run(df)) for name, df in exchanges(df).items()}
+        counting = df.select(F.xxhash64("key").alias("h")).groupBy("h").count()
+        made["exact count of all keys, made once by the planned edge"] = lambda: run(counting)
+        lines += table("Edge and exchange", interleaved(made, chosen.repeats), EXCHANGE_TARGETS, claims)
+    if chosen.only in (None, "whole"):
+        made = {name: (lambda df=df: run(df)) for name, df in wholes(df).items()}
+        lines += table("The whole of .aggregate(count)", interleaved(made, chosen.repeats), WHOLE_TARGETS, claims)
+    if chosen.only in (None, "state"):
+        lines += python_state(spark, data, claims)
+    head = ["# What the edges cost on Spark", "", *(__doc__ or "").strip().splitlines()[4:6], ""]
+    head.append(f"Spark {spark.version}; medians of {chosen.repeats} interleaved repeats.\n")
+    text = "\n".join([*head, *lines, claims.verdict(), ""])
+    print(text)
+    if chosen.write:
+        RESULTS.write_text(text)
+    return 1 if claims.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

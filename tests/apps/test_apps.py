@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch.apps import Balancing, Hashtags, Vwap, WordCount, named, names
+from anabranch.errors import ConfigError, InputError
+from anabranch.groupings import ShuffleGrouping
+
+# Shuffle grouping splits every key: what is wrong with merging shows.
+BALANCING = Balancing(ShuffleGrouping(), 3, edge="adaptive")
+
+
+def test_applications_are_known_by_name():
+    assert [named(name).name for name in names()] == names()
+    assert all(named(name).summary().endswith(".") for name in names())
+    with pytest.raises(ConfigError, match="did you mean vwap"):
+        named("vwapp")
+
+
+@pytest.mark.spark
+def test_words_of_lines_are_counted_in_lower_case(spark: SparkSession):
+    lines = spark.createDataFrame(
+        [("To be, or not TO be: don't!",), (None,), ("",), ("über #spark to",)], "value string"
+    )
+    counts = WordCount().build(WordCount().read(lines), BALANCING).collect()
+    assert {row.word: row["count"] for row in counts} == {
+        "to": 3,
+        "be": 2,
+        "or": 1,
+        "not": 1,
+        "don't": 1,
+        "über": 1,
+        "#spark": 1,
+    }
+
+
+@pytest.mark.spark
+def test_a_column_of_words_is_taken_as_it_is(spark: SparkSession):
+    rows = spark.createDataFrame([("To be", "x"), ("To be", "y"), (None, "z")], "key string, text string")
+    assert [row.word for row in WordCount().read(rows).collect()] == ["To be", "To be"]
+    assert [row.word for row in WordCount().read(rows, {"word": "upper(text)"}).collect()] == ["X", "Y", "Z"]
+
+
+@pytest.mark.spark
+def test_hashtags_are_counted_with_their_states_and_authors(spark: SparkSession):
+    rows = [("a", "NY", "u1"), ("a", "NY", "u2"), ("a", "CA", "u1"), ("b", "TX", "u3"), (None, "TX", "u3")]
+    posts = spark.createDataFrame(rows, "key string, state string, author string")
+    app = Hashtags(top=1)
+    found = {row.hashtag: row for row in app.build(app.read(posts), BALANCING).collect()}
+    assert set(found) == {"a", "b"}
+    assert (found["a"].mentions, found["a"].states, found["a"].authors) == (3, 2, 2)
+    assert [tuple(entry) for entry in found["a"].top_states] == [("NY", 2)]
+    assert "authors" not in app.build(app.read(posts.drop("author")), BALANCING).columns
+
+
+def test_at_least_one_state_is_listed():
+    with pytest.raises(ConfigError, match="top must be at least 1, got 0"):
+        Hashtags(top=0)
+
+
+@pytest.mark.spark
+def test_vwap_weighs_prices_by_quantity(spark: SparkSession):
+    trades = spark.createDataFrame(
+        [("N", 10.0, 1), ("N", 20.0, 3), ("N", 0.1, None), ("P", 5.0, 0)], "symbol string, price double, qty int"
+    )
+    app = Vwap()
+    found = {row.symbol: row for row in app.build(app.read(trades), BALANCING).collect()}
+    assert (found["N"].vwap, found["N"].trades, found["N"].volume) == (17.5, 3, 4)
+    assert (found["P"].vwap, found["P"].trades, found["P"].volume) == (None, 1, 0)
+
+
+@pytest.mark.spark
+def test_columns_that_are_missing_unknown_or_wrong_are_named(spark: SparkSession):
+    rows = spark.createDataFrame([("N", 1.0)], "symbol string, price double")
+    with pytest.raises(InputError, match=r"needs a column quantity, and the source has symbol, price; .*--column"):
+        Vwap().read(rows)
+    with pytest.raises(ConfigError, match="vwap reads symbol, price, quantity, got a column for 'volume'"):
+        Vwap().read(rows, {"quantity": "1", "volume": "price"})
+    with pytest.raises(InputError, match=r"cannot read its columns: .*nope"):
+        Vwap().read(rows, {"quantity": "nope"})
+    with pytest.raises(InputError, match="needs a column word or line, and the source has symbol, price"):
+        WordCount().read(rows)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch.apps import Balancing, Checkpoint, Events, FileSource, MemorySink, Pipeline, WordCount
+from anabranch.errors import ConfigError, QueryError
+from anabranch.groupings import PartialKeyGrouping
+
+pytestmark = pytest.mark.spark
+
+LINES = ("the cat and the dog", "the bird", "a cat")
+
+
+@dataclass(frozen=True)
+class Failing(MemorySink):
+    """Fails as often as `failures` has messages, after the batch has been taken."""
+
+    failures: list[str] = field(default_factory=list)
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        super().write(rows, batch)
+        if self.failures:
+            raise RuntimeError(self.failures.pop())
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    """Three files, a file a batch."""
+    (tmp_path / "in").mkdir()
+    for number, line in enumerate(LINES):
+        (tmp_path / "in" / f"{number}.txt").write_text(line + "\n")
+    source = FileSource(str(tmp_path / "in"), batch=1)
+    checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
+    return Pipeline(WordCount(), source, MemorySink(), checkpoint, Balancing(PartialKeyGrouping(), 2), once=True)
+
+
+def counts(sink: MemorySink) -> dict[str, int]:
+    return {word: row["count"] for word, row in sink.latest("word").items()}
+
+
+def test_every_batch_counts_once_and_a_run_goes_on_where_one_ended(spark: SparkSession, pipeline: Pipeline, tmp_path):
+    batches = []
+    pipeline.run(spark, Events(on_batch=batches.append))
+    assert [metrics.batch for metrics in batches] == [0, 1, 2]
+    assert sum(metrics.tuples for metrics in batches) == 9
+    assert all(len(metrics.worker_tuples) == 2 for metrics in batches)
+    (tmp_path / "in" / "3.txt").write_text("the end")
+    batches.clear()
+    pipeline.run(spark, Events(on_batch=batches.append))
+    assert [metrics.batch for metrics in batches] == [3]
+    assert counts(pipeline.sink) == Counter(" ".join([*LINES, "the end"]).split())  # type: ignore[arg-type]
+
+
+def test_a_batch_that_spark_could_not_repeat_is_run_again_from_the_checkpoint(spark: SparkSession, pipeline: Pipeline):
+    sink = Failing(failures=["… with indeterminate output … cannot rollback the ResultStage 3 …"] * 2)
+    restarts = []
+    replace(pipeline, sink=sink).run(spark, Events(on_restart=lambda number, cause: restarts.append((number, cause))))
+    assert [number for number, _ in restarts] == [1, 2]
+    assert all("cannot rollback the ResultStage" in cause for _, cause in restarts)
+    assert counts(sink) == Counter(" ".join(LINES).split())
+
+
+def test_restarts_are_limited(spark: SparkSession, pipeline: Pipeline):
+    sink = Failing(failures=["cannot rollback the ResultStage"] * 2)
+    with pytest.raises(QueryError, match=r"word-count failed: .*cannot rollback"):
+        replace(pipeline, sink=sink, restarts=1).run(spark)
+    assert sink.failures == []
+
+
+def test_any_other_failure_ends_the_run_with_its_cause(spark: SparkSession, pipeline: Pipeline):
+    sink = Failing(failures=["never reached", "the disk is full"])
+    with pytest.raises(QueryError, match=r"^word-count failed: the disk is full$"):
+        replace(pipeline, sink=sink).run(spark)
+    assert sink.failures == ["never reached"]
+
+
+def test_a_run_that_is_told_to_stop_ends_after_its_batch(spark: SparkSession, pipeline: Pipeline):
+    events = Events()
+
+    class Stopping(Failing):
+        def write(self, rows: DataFrame, batch: int) -> None:
+            super().write(rows, batch)
+            events.stop = True
+
+    sink = Stopping()
+    stopping = replace(pipeline, sink=sink, once=False)
+    done = []
+    events.on_batch = done.append
+    stopping.run(spark, events)
+    assert done
+    assert stopping.checkpoint.batches() >= done[-1].batch + 1
+    events.stop = False
+    replace(pipeline, sink=(after := MemorySink(rows=sink.rows))).run(spark)
+    assert counts(after) == Counter(" ".join(LINES).split())
+
+
+def test_another_application_is_refused_before_anything_runs(pipeline: Pipeline):
+    pipeline.claim()
+    with pytest.raises(ConfigError, match="was made with workers 2, not 3"):
+        replace(pipeline, balancing=Balancing(PartialKeyGrouping(), 3)).claim()

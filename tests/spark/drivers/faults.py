@@ -1,0 +1,153 @@
+"""Faults that strike one task once, and witnesses of what workers computed; Python workers import this module."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.groupings import Plan, Router, WChoices
+from anabranch.groupings.plan import Table
+from anabranch.spark import edge, resident
+from anabranch.spark.edge import router_of
+from anabranch.spark.settings import Settings
+from anabranch.spark.task import Task
+from anabranch.spark.worker import Summary, Worker
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What strikes the tasks of one query: at a stage, in a batch, once, however often the task runs again.
+
+    Kinds: ``error`` raises, ``python`` kills the Python worker, ``executor`` kills the executor as soon as one of its
+    tasks of that stage has ended, so that some tasks of the stage are done and others are not.
+
+    Parameters
+    ----------
+    folder
+        Where strikes and what workers computed are kept, as names of empty files: those are there whole or not at all.
+    planned
+        Stage, batch and kind.
+    random_routes
+        Routes that do not repeat when a task runs again: what the library must never do.
+    """
+
+    folder: str
+    planned: tuple[tuple[str, int, str], ...] = ()
+    random_routes: bool = False
+
+    def strike(self, stage: str) -> None:
+        """Called by a task at the stage; does what is planned there."""
+        task = Task.current()
+        for kind in [kind for where, batch, kind in self.planned if (where, batch) == (stage, task.batch)]:
+            ended = f"ended-{stage}-{task.batch}-{_executor()}"
+            if (kind != "executor" or Path(self.folder, ended).exists()) and self._first(f"{stage}-{task.batch}"):
+                _strike(kind)
+
+    def ended(self, stage: str) -> None:
+        """Called by a task that is about to end: the next one of a single-core executor finds that it has."""
+        self._touch(f"ended-{stage}-{Task.current().batch}-{_executor()}")
+
+    def witness(self, partial: pa.Table | None, tuples: int) -> None:
+        """Keep a digest of partial states as a set of rows."""
+        task = Task.current()
+        rows = [] if partial is None else sorted(map(repr, zip(*partial.to_pydict().values(), strict=True)))
+        digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]
+        self._touch(f"witness-{task.batch}-{task.partition}-{tuples}-{digest}-{uuid.uuid4().hex}")
+
+    def halfway(self, stage: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, each in two; the fault strikes when the first half has been taken, and nothing after it."""
+        for batch in batches:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            self.strike(stage)
+            yield batch.slice(half)
+        self.ended(stage)
+
+    def _first(self, name: str) -> bool:
+        try:
+            Path(self.folder, f"struck-{name}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _touch(self, name: str) -> None:
+        Path(self.folder, name).touch()
+
+
+def _executor() -> int:
+    """Process of the executor: the parent of the daemon that forked this Python worker."""
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text()
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def _strike(kind: str) -> None:
+    # What was yielded before is on its way to the JVM: let it arrive.
+    time.sleep(0.3)
+    if kind == "error":
+        raise RuntimeError("a fault that strikes once")
+    os.kill(os.getpid() if kind == "python" else _executor(), signal.SIGKILL)
+    time.sleep(60)
+
+
+class FaultyWorker(Worker):
+    """A worker that faults strike while it reads and while it writes, and that leaves a witness."""
+
+    def __init__(self, faults: Faults, summary: Summary, settings: Settings) -> None:
+        super().__init__(summary, settings)
+        self.faults = faults
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.faults.halfway("worker-output", super().__call__(batches))
+
+    def summarise(self, batches: Iterator[pa.RecordBatch]) -> tuple[pa.Table | None, int, float]:
+        partial, tuples, seconds = super().summarise(self.faults.halfway("worker", batches))
+        self.faults.witness(partial, tuples)
+        return partial, tuples, seconds
+
+
+def faulty_router_of(faults: Faults, *args: Any) -> Router:
+    """The router of a task, struck when its first tuples are routed."""
+    router = router_of(*args)
+    route = router.route
+
+    def struck(*args: Any) -> Any:
+        faults.strike("edge")
+        workers = route(*args)
+        if faults.random_routes:
+            np.random.default_rng().shuffle(workers)
+        return workers
+
+    router.route = struck  # type: ignore[assignment,method-assign]
+    return router
+
+
+@dataclass(frozen=True)
+class FaultyWChoices(WChoices):
+    """Struck in the plan task, which is all the Python that the planned edge has."""
+
+    faults: Faults = Faults("")
+
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        self.faults.strike("edge")
+        return super().table(plan, n_workers)
+
+
+def inject(faults: Faults) -> None:
+    """Strike the queries that are built from here on."""
+    worker: Any = functools.partial(FaultyWorker, faults)
+    # The package's attribute of this name is the function.
+    module: Any = importlib.import_module("anabranch.spark.balance")
+    module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
+    edge.router_of = functools.partial(faulty_router_of, faults)

@@ -1,0 +1,218 @@
+"""What cannot work is refused before anything starts, with the rule, the value and a remedy."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.aggregates import CollectN, Count, Sum
+from anabranch.errors import ConfigError, InputError
+from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
+from anabranch.spark import balance
+
+from .conftest import PROVIDER
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession) -> DataFrame:
+    schema = "key string, v int, m map<string,int>, s struct<m:map<string,int>,f:int>, a array<struct<m:map<int,int>>>"
+    return spark.createDataFrame([("a", 1, {}, ({}, 1), [])], schema)
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate").load().withColumn("key", F.col("value") % 3)
+
+
+@pytest.fixture(autouse=True)
+def nothing_started(spark):
+    yield
+    assert spark.streams.active == []
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        ("word", InputError, r"key word is not a column; there are key, v, m, s, a"),
+        (["key", "word"], InputError, "key word is not a column"),
+        (lambda: F.col("word"), InputError, "is not a column; there are key, v, m, s, a"),
+        ("m", ConfigError, "key m is a map, which Spark cannot group by; use a field of it"),
+        ("s", ConfigError, r"key s\.m is a map"),
+        ("a", ConfigError, r"key a\[\]\.m is a map"),
+        (lambda: F.parse_json("key").alias("j"), ConfigError, "key j is a variant, which Spark cannot group by"),
+        ([], ConfigError, "key must name at least one column, got none"),
+        (lambda: F.upper("key").alias("v"), ConfigError, r"has the name of a column, v; give it another with \.alias"),
+        (["key", "key"], ConfigError, "key columns must differ, got key, key"),
+    ],
+)
+def test_keys_that_cannot_be_grouped_by(df, key, error, message):
+    # A Column can be made only where there is a session.
+    key = key() if callable(key) else key
+    with pytest.raises(error, match=message):
+        balance(df, key, PartialKeyGrouping(), 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_workers": 0}, "n_workers must be at least 1, got 0"),
+        ({"edge": "bridge"}, "edge must be one of adaptive, planned, local, got 'bridge'"),
+        ({"regime": "nomad"}, "regime must be one of batch, resident, got 'nomad'"),
+        ({"flush_every": 0}, "flush_every must be at least 1 batch, got 0"),
+        ({"flush_every": 2}, 'flush_every is for regime="resident"; the batch regime flushes every batch'),
+        ({"work_us": -1.0}, "work_us must not be negative, got -1"),
+        (
+            {"edge": "planned"},
+            'partial-key chooses tuple by tuple and cannot be written as a table.*use edge="adaptive"',
+        ),
+        ({"regime": "resident"}, "a batch DataFrame has none"),
+        ({"regime": "resident", "edge": "local"}, "the local edge has no workers for states to live on"),
+        (
+            {"edge": "adaptive", "grouping": OfflineGreedy()},
+            'needs all counts beforehand; use edge="planned"',
+        ),
+    ],
+    ids=str,
+)
+def test_settings_outside_their_rules(df, given, message):
+    given = {"grouping": PartialKeyGrouping(), "n_workers": 2} | given
+    with pytest.raises(ConfigError, match=message):
+        balance(df, "key", **given)
+
+
+def test_a_planned_stream_without_a_ledger_would_be_key_grouping_in_disguise(stream):
+    with pytest.raises(ConfigError, match=r"needs a ledger to learn from.*key grouping in disguise; pass ledger"):
+        balance(stream, "key", WChoices(), 2, edge="planned")
+    for honest in (KeyGrouping(), ShuffleGrouping()):
+        balance(stream, "key", honest, 2, edge="planned")
+
+
+def test_a_stream_has_no_counts_beforehand(stream, tmp_path):
+    with pytest.raises(ConfigError, match="needs all counts beforehand, which a stream does not have"):
+        balance(stream, "key", OfflineGreedy(), 2, edge="planned", ledger=str(tmp_path / "ledger"))
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_a_ledger_that_cannot_be_written(df, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match=r"file cannot be written.*name a folder that tasks can write"):
+        balance(df, "key", Fish(), 2, ledger=str(tmp_path / "file"))
+
+
+def test_a_ledger_of_another_query(df, tmp_path):
+    ledger = str(tmp_path / "ledger")
+    balance(df, "key", Fish(), 2, ledger=ledger)
+    with pytest.raises(ConfigError, match="belongs to a query with grouping 'fish', this one has 'partial-key'"):
+        balance(df, "key", PartialKeyGrouping(), 2, ledger=ledger)
+    with pytest.raises(ConfigError, match="belongs to a query with n_workers 2, this one has 3; keep the old settings"):
+        balance(df, "key", Fish(), 3, ledger=ledger)
+
+
+@pytest.mark.parametrize("name", ["enabled", "enableFullRetryOnMismatch"])
+def test_checksums_must_be_on(spark, df, name):
+    name = f"spark.sql.shuffle.orderIndependentChecksum.{name}"
+    try:
+        spark.conf.set(name, "false")
+        with pytest.raises(ConfigError, match=f'{name} must be true.*spark.conf.set\\("{name}", "true"\\)'):
+            balance(df, "key", Fish(), 2)
+    finally:
+        spark.conf.unset(name)
+    balance(df, "key", Fish(), 2)
+
+
+@pytest.mark.parametrize(("version", "admitted"), [("3.5.6", False), ("4.0.1", False), ("4.1.0", True)])
+def test_spark_must_be_new_enough(spark, df, monkeypatch, version, admitted):
+    monkeypatch.setattr(type(spark), "version", property(lambda self: version))
+    if admitted:
+        balance(df, "key", Fish(), 2)
+        return
+    with pytest.raises(ConfigError, match=f"Spark must be 4.1 or newer, got {version}; repartitionById is missing"):
+        balance(df, "key", Fish(), 2)
+
+
+def test_states_on_slots_need_rocksdb(spark, stream):
+    assert "HDFSBacked" in str(spark.conf.get(PROVIDER))
+    message = f'{PROVIDER} must be RocksDB.*spark.conf.set\\("{PROVIDER}"'
+    with pytest.raises(ConfigError, match=message):
+        balance(stream, "key", Fish(), 2, regime="resident").aggregate(n=Count())
+    with pytest.raises(ConfigError, match=message):
+        balance(stream, "key", Fish(), 2).aggregate(few=CollectN("value", 2))
+
+
+def test_aggregates_that_cannot_be_computed(df):
+    balanced = balance(df, "key", Fish(), 2)
+    with pytest.raises(ConfigError, match=r"needs at least one aggregate, such as count=Count\(\)"):
+        balanced.aggregate()
+    with pytest.raises(InputError, match="total reads column price, which is not there; there are key, v, m, s, a"):
+        balanced.aggregate(total=Sum("price"))
+    with pytest.raises(
+        ConfigError, match="key is a key column, and to Spark key is the same; give the aggregate another"
+    ):
+        balanced.aggregate(key=Count())
+    with pytest.raises(ConfigError, match=r"n must be an aggregate such as aggregates\.Count\(\), got 'sum'"):
+        balanced.aggregate(n="sum")
+    with pytest.raises(ConfigError, match=r"n must be an aggregate.*got <class"):
+        balanced.aggregate(n=Count)
+    with pytest.raises(ConfigError, match="Sum needs a column of numbers, 'key' is string; cast it first"):
+        balanced.aggregate(n=Sum("key"))
+
+
+def test_names_that_differ_only_in_case_are_one_name_to_spark(df):
+    balanced = balance(df, "key", Fish(), 2)
+    with pytest.raises(ConfigError, match="n is an aggregate, and to Spark N is the same; give the aggregate another"):
+        balanced.aggregate(n=Count(), N=Count())
+    with pytest.raises(ConfigError, match="key is a key column, and to Spark KEY is the same"):
+        balanced.aggregate(KEY=Count())
+
+
+def test_a_key_named_like_a_state_is_told_apart(spark):
+    df = spark.createDataFrame([("a", 1), ("a", 2)], "n__count string, v int")
+    found = balance(df, "n__count", Fish(), 2).aggregate(n=Count())
+    assert [tuple(row) for row in found.collect()] == [("a", 2)]
+
+
+def same(table: pa.Table) -> pa.Table:
+    return table
+
+
+def test_functions_that_cannot_be_merged(df, stream):
+    balanced = balance(df, "key", Fish(), 2)
+    with pytest.raises(ConfigError, match=r"must see every key whole.*merge=.*or pass whole_keys=True"):
+        balanced.applyInArrow(same, "key string, v int")
+    with pytest.raises(ConfigError, match="merge is for split keys, whole_keys=True for whole ones; pass one of them"):
+        balanced.applyInArrow(same, "key string, v int", {"v": "sum"}, whole_keys=True)
+    with pytest.raises(ConfigError, match="schema must hold the key columns; key is missing"):
+        balanced.applyInArrow(same, "v int", {"v": "sum"})
+    with pytest.raises(ConfigError, match="merge must name a function for each of v, got w"):
+        balanced.applyInArrow(same, "key string, v int", {"w": "sum"})
+    with pytest.raises(ConfigError, match="merge must name a function for each of v, got nothing"):
+        balanced.applyInArrow(same, "key string, v int", {})
+    with pytest.raises(ConfigError, match="merge of v: Spark has no aggregate function add_up"):
+        balanced.applyInArrow(same, "key string, v int", {"v": "add_up"})
+    with pytest.raises(ConfigError, match="schema must be that of a table, got 'int'"):
+        balanced.applyInArrow(same, "int", whole_keys=True)
+    with pytest.raises(ConfigError, match=r"placed by what the first batch teaches; pass ledger=…"):
+        balance(stream, "key", Fish(), 2).applyInArrow(same, "key bigint", whole_keys=True)
+    with pytest.raises(ConfigError, match="keeps no states, so there are none to stay resident; use the batch regime"):
+        balance(stream, "key", Fish(), 2, regime="resident").applyInArrow(same, "key bigint", {})
+
+
+def test_names_that_spark_cannot_hand_to_python(spark):
+    df = spark.createDataFrame([("a", 1)], "`k.k` string, `v``s` int")
+    with pytest.raises(ConfigError, match=r"column k\.k has a dot or a backtick in its name; rename it first"):
+        balance(df, "k.k", Fish(), 2).aggregate(n=Count())
+    with pytest.raises(ConfigError, match="column v`s has a dot or a backtick"):
+        balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).aggregate(n=Sum("v`s"))
+    with pytest.raises(ConfigError, match="column v`s has a dot or a backtick"):
+        balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).applyInArrow(same, "key string", {})
+
+
+def test_rows_that_cannot_be_routed(spark, df):
+    with pytest.raises(ConfigError, match="the local edge sends rows nowhere; use the adaptive or the planned edge"):
+        balance(df, "key", Fish(), 2, edge="local").routed()
+    with pytest.raises(ConfigError, match="has a column named worker already; rename it first"):
+        balance(df.withColumn("worker", F.lit(1)), "key", Fish(), 2).routed()

@@ -1,0 +1,51 @@
+"""What Spark observed becomes a report, in whichever shape it arrives."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+from pyspark.sql import Row
+
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.listener import _Listener, as_report
+
+ITEM = Row("item", "count")
+
+
+def test_observed_pairs_become_hot_keys():
+    report = as_report(Row(tuples=12, top=[ITEM(-1, 9), ITEM(5, 3)]))
+    assert report.tuples == 12
+    assert report.hot_keys.tolist() == [2**64 - 1, 5]
+    assert report.hot_counts.tolist() == [9, 3]
+
+
+def test_over_spark_connect_pairs_are_values_with_a_schema():
+    nested = Row("values", "schema")
+    report = as_report(Row(tuples=12, top=[nested([-1, 9], None), nested([5, 3], None)]))
+    assert report.hot_keys.tolist() == [2**64 - 1, 5]
+    assert report.hot_counts.tolist() == [9, 3]
+
+
+def test_a_batch_without_rows_reports_nothing_hot():
+    for top in (None, []):
+        report = as_report(Row(tuples=0, top=top))
+        assert (report.tuples, len(report.hot_keys), len(report.hot_counts)) == (0, 0, 0)
+        assert report.hot_keys.dtype == np.uint64
+
+
+def test_the_listener_writes_to_the_ledger_that_the_observation_names(tmp_path):
+    ours, other = tmp_path / "a ledger", Row(tuples=1, top=[])
+    metrics = {f"anabranch {ours}": Row(tuples=12, top=[ITEM(5, 3)]), "somebody else's": other}
+    progress = SimpleNamespace(id="query", batchId=4, observedMetrics=metrics)
+    listener = _Listener()
+    listener.onQueryProgress(SimpleNamespace(progress=progress))
+    assert [one.tuples for one in Ledger(str(ours)).reports("query", 4).values()] == [12]
+    assert list(Ledger(str(ours)).reports("query", 4)) == ["observed-0"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a ledger"]
+
+
+def test_other_events_are_none_of_our_business():
+    listener = _Listener()
+    for event in (listener.onQueryStarted, listener.onQueryIdle, listener.onQueryTerminated):
+        event(SimpleNamespace())

@@ -1,0 +1,44 @@
+"""The examples in the documents that need Spark run as they are written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(document: str) -> list[str]:
+    """Fenced Python that is no doctest."""
+    found = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    return [block for block in found if ">>>" not in block]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/spark.md"])
+def test_the_first_example_counts_every_trade(document, spark, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trades").mkdir()
+    trades = {"symbol": ["NABIL", "NTC", "NABIL"], "price": [500.0, 890.0, 512.0], "qty": [10, 5, 30]}
+    pq.write_table(pa.table(trades), tmp_path / "trades" / "one.parquet")
+    names: dict[str, object] = {}
+    exec(blocks(document)[0], names)
+    query = names["query"]
+    query.processAllAvailable()
+    query.stop()
+    printed = capfd.readouterr().out
+    assert re.search(r"NABIL\s*\|\s*509\.0\s*\|\s*2\b", printed), printed
+    assert re.search(r"NTC\s*\|\s*890\.0\s*\|\s*1\b", printed), printed
+
+
+def test_the_other_examples_of_the_guide_build(spark):
+    trades = spark.createDataFrame([], "symbol string, price double, time timestamp")
+    names: dict[str, object] = {"trades": trades}
+    _, *others = blocks("docs/spark.md")
+    assert len(others) == 1
+    exec("from anabranch.spark import balance\n" + others[0], names)
