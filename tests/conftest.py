@@ -51,6 +51,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.memory", "2g")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.session.timeZone", "UTC")
+        # True by default since 4.2.
+        .config("spark.sql.shuffle.orderIndependentChecksum.enabled", "true")
+        .config("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "true")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.ui.enabled", "false")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,14 +20,19 @@ from anabranch.spark import Ledger
 
 from .cluster import Cluster, Driver
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and loopback addresses beyond 127.0.0.1"),
+]
 
 N_FILES, ROWS = 8, 15_000
-PARTIAL_KEY = {"name": "partial-key", "grouping": "partial-key"}
-FISH = {"name": "fish", "grouping": "fish", "ledger": True}
-PLANNED = {"name": "planned", "grouping": "w-choices", "edge": "planned", "ledger": True}
-RESIDENT = {"name": "resident", "grouping": "fish", "ledger": True, "regime": "resident", "flush_every": 2}
-RESIZED = {**PARTIAL_KEY, "name": "resized"}
+Query = dict[str, Any]
+PARTIAL_KEY: Query = {"name": "partial-key", "grouping": "partial-key"}
+FISH: Query = {"name": "fish", "grouping": "fish", "ledger": True}
+PLANNED: Query = {"name": "planned", "grouping": "w-choices", "edge": "planned", "ledger": True}
+RESIDENT: Query = {"name": "resident", "grouping": "fish", "ledger": True, "regime": "resident", "flush_every": 2}
+RESIZED: Query = {**PARTIAL_KEY, "name": "resized"}
 CLUSTER = {
     "spark_executor_memory": "768m",
     "spark_driver_host": "127.0.0.1",
@@ -117,7 +123,10 @@ def test_killed_executors_change_no_answer(cluster: Cluster, tables: list[pa.Tab
     last, worker = ("last", 1, "executor"), ("worker", 2, "executor")
     # First, while nothing else has been lost yet: its edge must have run on both executors.
     unrepeatable = {**PARTIAL_KEY, "name": "unrepeatable", "random_routes": True, "faults": [last]}
-    queries = [{**PARTIAL_KEY, "faults": [last, worker]}, *({**query, "faults": [last]} for query in (FISH, PLANNED))]
+    queries: list[Query] = [
+        {**PARTIAL_KEY, "faults": [last, worker]},
+        *({**query, "faults": [last]} for query in (FISH, PLANNED)),
+    ]
     data = write(tmp_path / "data", tables)
     job = {"master": cluster.master, "data": data, "files_a_batch": 3, "queries": [unrepeatable, *queries]}
 
@@ -158,7 +167,7 @@ def test_failed_tasks_change_no_answer(spark: object, tables: list[pa.Table], tm
 
 @pytest.mark.parametrize("queries", [[PARTIAL_KEY, FISH, PLANNED, RESIZED], [RESIDENT]], ids=["batch", "resident"])
 def test_killed_drivers_change_no_answer(
-    spark: object, tables: list[pa.Table], tmp_path: Path, queries: list[dict[str, Any]]
+    spark: object, tables: list[pa.Table], tmp_path: Path, queries: list[Query]
 ) -> None:
     """Killed before and after the sink wrote a batch, and between batches; each time the checkpoint takes over."""
     data = write(tmp_path / "data", tables[:6])
@@ -181,7 +190,7 @@ def test_killed_drivers_change_no_answer(
         assert answer(folder) == group_by(tables)
 
 
-def resized(queries: list[dict[str, Any]], n_workers: int) -> list[dict[str, Any]]:
+def resized(queries: list[Query], n_workers: int) -> list[Query]:
     """Without a ledger and resident states workers may come and go."""
     return [{**query, "n_workers": n_workers} if query is RESIZED else query for query in queries]
 

@@ -101,7 +101,8 @@ class Demo:
 
     def _warm_up(self, spark: SparkSession) -> None:
         """Start Python workers and load kernels, so that the first trial does not pay for the second."""
-        _counts(spark, GeneratorSource(_WARM_UP), Balancing(self.groupings[-1], self.n_workers), Events())
+        for grouping in self.groupings:
+            _counts(spark, GeneratorSource(_WARM_UP), Balancing(grouping, self.n_workers), Events())
 
 
 def _counts(spark: SparkSession, source: GeneratorSource, balancing: Balancing, events: Events) -> dict[str, int]:

@@ -22,7 +22,6 @@ from anabranch.spark import session
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 
 _POLL_S = 0.25
-_DAEMON = "anabranch.spark.daemon"
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def own_session(app_name: str, master: str | None = None) -> Iterator[SparkSessi
         yield active
         return
     # What goes wrong in a query is told in one line by whoever runs it.
-    spark = session(app_name, master=master, spark_log_level="OFF", spark_python_daemon_module=_DAEMON)
+    spark = session(app_name, master=master, spark_log_level="OFF")
     try:
         yield spark
     finally:

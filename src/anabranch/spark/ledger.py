@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,7 +94,9 @@ class Ledger:
         """Remove what belongs to batches before this one."""
         for batch in self.batches(query):
             if batch < before:
-                self._filesystem.delete_dir(self._at(f"{query}/{batch:012d}"))
+                # Another task may be removing it too.
+                with suppress(OSError):
+                    self._filesystem.delete_dir(self._at(f"{query}/{batch:012d}"))
 
     @cached_property
     def _location(self) -> tuple[fs.FileSystem, str]:

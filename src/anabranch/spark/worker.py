@@ -14,7 +14,7 @@ from anabranch.aggregates import Aggregate, Groups, StateColumn, Types, merge_st
 from anabranch.errors import InputError
 from anabranch.groupings import Report
 from anabranch.hashing import hash_keys
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 
@@ -152,7 +152,11 @@ class Worker:
             hot_counts=counts,
             sketch=(0 if partial is None else partial.num_rows).to_bytes(8, "little"),
         )
-        Ledger(str(self.settings.ledger)).write_report(task.query, task.batch, f"worker-{task.partition:06d}", report)
+        ledger = Ledger(str(self.settings.ledger))
+        ledger.write_report(task.query, task.batch, f"worker-{task.partition:06d}", report)
+        if task.partition == 0:
+            # Not every query has a plan task to do it.
+            ledger.forget(task.query, task.batch - KEPT_BATCHES)
 
 
 def chunks(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
