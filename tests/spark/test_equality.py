@@ -107,12 +107,15 @@ def test_states_that_stay_on_workers_have_the_same_bits(spark, rocksdb, folder, 
     assert done.last(1) == only(answer, FEW)
 
 
-@pytest.mark.parametrize("regime", ["batch", "resident"])
+@pytest.mark.parametrize(("regime", "flush_every"), [("batch", 1), ("resident", 2)])
 def test_aggregates_that_only_python_merges_have_the_same_bits_on_a_stream(
-    spark, rocksdb, folder, answer, tmp_path, regime
+    spark, rocksdb, folder, answer, tmp_path, regime, flush_every
 ):
-    balanced = balance(stream_of(spark, folder, files=2), "key", WChoices(), 3, regime=regime)
+    """Four micro-batches, so that what was handed on at the first flush must not come again at the second."""
+    balanced = balance(stream_of(spark, folder), "key", WChoices(), 3, regime=regime, flush_every=flush_every)
     done = run(balanced.aggregate(**aggregates_of(ALL)), tmp_path / "checkpoint")
+    rows = [table.num_rows > 0 for table in done.tables]
+    assert rows == {"batch": [True, True, False, True], "resident": [False, True, False, True]}[regime]
     assert done.last(1) == answer
 
 

@@ -123,10 +123,8 @@ def test_killed_executors_change_no_answer(cluster: Cluster, tables: list[pa.Tab
     last, worker = ("last", 1, "executor"), ("worker", 2, "executor")
     # First, while nothing else has been lost yet: its edge must have run on both executors.
     unrepeatable = {**PARTIAL_KEY, "name": "unrepeatable", "random_routes": True, "faults": [last]}
-    queries: list[Query] = [
-        {**PARTIAL_KEY, "faults": [last, worker]},
-        *({**query, "faults": [last]} for query in (FISH, PLANNED)),
-    ]
+    faults = [(PARTIAL_KEY, [last, worker]), (FISH, [last]), (PLANNED, [last])]
+    queries: list[Query] = [{**query, "faults": own} for query, own in faults]
     data = write(tmp_path / "data", tables)
     job = {"master": cluster.master, "data": data, "files_a_batch": 3, "queries": [unrepeatable, *queries]}
 
