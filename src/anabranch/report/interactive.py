@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,17 +29,23 @@ _FEW_TICKS = 5.0
 
 def script() -> str:
     """Text of plotly's own script, to be put into the page."""
+    return str(_plotlyjs()())
+
+
+def _plotlyjs() -> Callable[[], str]:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise MissingExtraError(
             "a .html page needs plotly, which is not installed; install anabranch[report]"
         ) from None
-    return str(get_plotlyjs())
+    found: Callable[[], str] = get_plotlyjs
+    return found
 
 
 def divisions(panels: Sequence[Panel]) -> list[str]:
     """HTML of each panel; it expects `script` to be loaded before."""
+    _plotlyjs()
     style = styles(list(dict.fromkeys(series.name for panel in panels for series in panel.series)))
     made = []
     for at, panel in enumerate(panels):
