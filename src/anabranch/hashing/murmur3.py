@@ -61,7 +61,7 @@ class Murmur3(HashFamily):
 def murmur3_64(data: bytes, seed: int) -> int:
     """First 64 bits of murmur3_128, signed as Guava's ``asLong``."""
     content = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8)
-    return int(np.uint64(_murmur(content, len(data), np.uint64(seed))).astype(np.int64))
+    return int(np.uint64(murmur3_128(content, 0, len(data), np.uint64(seed))[0]).astype(np.int64))
 
 
 @njit(cache=True, inline="always")
@@ -85,25 +85,27 @@ def _read(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @njit(cache=True)
-def _murmur(data: NDArray[np.uint8], length: int, seed: np.uint64) -> np.uint64:
+def murmur3_128(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Both halves of murmur3_128 of the bytes from `start` to `end`."""
     h1, h2 = seed, seed
-    blocks = length // 16
-    for block in range(blocks):
-        at = 16 * block
+    at = start
+    while end - at >= 16:
         h1 ^= _rotate(_read(data, at, at + 8) * _C1, np.uint64(31)) * _C2
         h1 = (_rotate(h1, np.uint64(27)) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
         h2 ^= _rotate(_read(data, at + 8, at + 16) * _C2, np.uint64(33)) * _C1
         h2 = (_rotate(h2, np.uint64(31)) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
-    at = 16 * blocks
-    if length > at + 8:
-        h2 ^= _rotate(_read(data, at + 8, length) * _C2, np.uint64(33)) * _C1
-    if length > at:
-        h1 ^= _rotate(_read(data, at, min(length, at + 8)) * _C1, np.uint64(31)) * _C2
-    h1 ^= np.uint64(length)
-    h2 ^= np.uint64(length)
+        at += 16
+    if end > at + 8:
+        h2 ^= _rotate(_read(data, at + 8, end) * _C2, np.uint64(33)) * _C1
+    if end > at:
+        h1 ^= _rotate(_read(data, at, min(end, at + 8)) * _C1, np.uint64(31)) * _C2
+    h1 ^= np.uint64(end - start)
+    h2 ^= np.uint64(end - start)
     h1 += h2
     h2 += h1
-    return _mix(h1) + _mix(h2)
+    h1, h2 = _mix(h1), _mix(h2)
+    h1 += h2
+    return h1, h1 + h2
 
 
 @njit(cache=True)
@@ -123,7 +125,7 @@ def _decimal(number: np.uint64, text: NDArray[np.uint8]) -> int:
 def _reduce(keys: NDArray[np.uint64], seed: np.uint64, n_workers: int, bits: int, out: NDArray[np.int32]) -> None:
     text = np.empty(20, dtype=np.uint8)
     for i in range(len(keys)):
-        h = _murmur(text, _decimal(keys[i], text), seed)
+        h, _ = murmur3_128(text, 0, _decimal(keys[i], text), seed)
         if bits == 32:
             out[i] = abs(np.int64(np.int32(h & np.uint64(0xFFFFFFFF)))) % n_workers
         else:

@@ -60,7 +60,7 @@ class Summary:
 
     def merge(self, partials: pa.Table) -> pa.Table:
         """One row a key from several."""
-        groups, keys = Groups.of(_normal(partials, self.keys), self.keys)
+        groups, keys = Groups.of(partials, self.keys)
         for bound in self.bounds:
             states = tuple(array_of(partials[name]) for name in bound.states)
             merged = merge_states(bound.aggregate, bound.columns, groups, states)
