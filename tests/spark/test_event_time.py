@@ -127,9 +127,23 @@ def test_session_windows_are_refused(spark, folder):
         balance(batch, F.session_window("t", "10 seconds").alias("visit"), PartialKeyGrouping(), 2)
 
 
-def test_windows_are_refused_where_the_watermark_would_not_arrive(spark, folder):
+@pytest.mark.parametrize("mode", ["append", "update", "complete"])
+def test_aggregates_that_only_python_merges_have_windows_too(spark, folder, tmp_path, mode):
+    """The ten smallest values of a window are the same whether Spark or the aggregate merges them."""
     df, window = events(spark, folder), F.window("t", "10 seconds")
-    with pytest.raises(ConfigError, match="the resident regime: event-time windows are not supported"):
-        balance(df, window, PartialKeyGrouping(), 2, regime="resident").aggregate(n=Count())
-    with pytest.raises(ConfigError, match="states that Spark cannot merge: event-time windows are not supported"):
-        balance(df, window, PartialKeyGrouping(), 2).aggregate(few=CollectN("v", 2))
+    df = df.withColumn("late_by", F.date_format("t", "ss.SSSSSS"))
+    plain = df.groupBy("key", window).agg(
+        F.slice(F.sort_array(F.collect_list("late_by")), 1, 10).alias("few"), F.count("*").alias("n")
+    )
+    balanced = balance(df, ["key", window], PartialKeyGrouping(), 3)
+    ours = balanced.aggregate(few=CollectN("late_by", 10), n=Count())
+    wanted, found = run(plain, tmp_path / "plain", mode), run(ours, tmp_path / "ours", mode)
+    assert [rows_of(table, 2) for table in found.tables] == [rows_of(table, 2) for table in wanted.tables]
+    assert sum(table.num_rows for table in found.tables) > 20
+
+
+def test_the_resident_regime_refuses_windows(spark, folder):
+    with pytest.raises(ConfigError, match="the resident regime does not know event time"):
+        balance(
+            events(spark, folder), F.window("t", "10 seconds"), PartialKeyGrouping(), 2, regime="resident"
+        ).aggregate(n=Count())

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructField, StructType
 
+from anabranch.aggregates import Groups, merge_states
 from anabranch.aggregates.aggregate import Types
 from anabranch.spark.keys import quote, quoted, restore_metadata
 from anabranch.spark.types import spark_of
@@ -42,6 +44,22 @@ def merge_natively(partials: DataFrame, schema: StructType, summary: Summary) ->
     return partials.groupBy(*(quoted(key) for key in summary.keys)).agg(*merged)
 
 
+def merge_windows(partials: DataFrame, schema: StructType, summary: Summary) -> DataFrame:
+    """The same where only the aggregate can merge some states: Spark collects those until their window closes.
+
+    A key holds as many partial states as came in while its window was open, so this is for keys with event time only.
+    """
+    partials = restore_metadata(partials, schema, summary.keys)
+    collected = [
+        F.collect_list(F.struct(*(quoted(name) for name in bound.states))).alias(bound.name) for bound in summary.bounds
+    ]
+    merged = partials.groupBy(*(quoted(key) for key in summary.keys)).agg(*collected)
+    for bound in summary.bounds:
+        merged = merged.withColumn(bound.name, _merge_udf(bound)(quoted(bound.name)))
+    states = [quoted(bound.name).getField(name).alias(name) for bound in summary.bounds for name in bound.states]
+    return merged.select(*(quoted(key) for key in summary.keys), *states)
+
+
 def merge_in_python(partials: DataFrame, summary: Summary, schema: StructType) -> DataFrame:
     """States that only the aggregate can merge, of a batch DataFrame: a task at a time, not a key at a time."""
 
@@ -51,6 +69,21 @@ def merge_in_python(partials: DataFrame, summary: Summary, schema: StructType) -
             yield from summary.merge(held).drop([TUPLES]).to_batches()
 
     return partials.repartition(*(quoted(key) for key in summary.keys)).mapInArrow(merge, schema)
+
+
+def _merge_udf(bound: Bound) -> Any:
+    kinds = StructType(
+        [StructField(name, spark_of(column.type)) for name, column in zip(bound.states, bound.columns, strict=True)]
+    )
+
+    def merge(lists: pa.Array) -> pa.Array:
+        groups = Groups(lists.value_parent_indices().to_numpy().astype(np.int64), len(lists))
+        states = tuple(lists.flatten().flatten())
+        merged = merge_states(bound.aggregate, bound.columns, groups, states)
+        return pa.StructArray.from_arrays(list(merged), bound.states)
+
+    merge.__annotations__ = {"lists": pa.Array, "return": pa.Array}
+    return arrow_udf(merge, kinds)  # type: ignore[call-overload]
 
 
 def results(merged: DataFrame, summary: Summary, types: Types) -> DataFrame:

@@ -118,13 +118,20 @@ class Balanced:
         check_names(columns)
         routed = self._exchange(self.df.select(*(quoted(name) for name in columns)))
         opaque = not aggregator.merges_natively(summary)
-        if self.df.isStreaming and (opaque or self.settings.regime == "resident"):
-            self._refuse_event_time(summary)
+        windowed = self.df.isStreaming and event_time(schema, keys)
+        if windowed and self.settings.regime == "resident":
+            raise ConfigError(
+                "the resident regime does not know event time, because the watermark does not reach states that stay "
+                "on their worker; use the batch regime with windows"
+            )
+        if self.df.isStreaming and not windowed and (opaque or self.settings.regime == "resident"):
             merged = resident.merge(routed, schema, summary, self.settings)
             return aggregator.results(merged, summary, types)
         states = aggregator.partial_schema(schema, summary)
         partials = routed.mapInArrow(Worker(summary, self.settings).__call__, states)
-        if opaque:
+        if opaque and windowed:
+            merged = aggregator.merge_windows(partials, schema, summary)
+        elif opaque:
             merged = aggregator.merge_in_python(partials, summary, states)
         else:
             merged = aggregator.merge_natively(partials, schema, summary)
@@ -206,14 +213,6 @@ class Balanced:
         else:
             settings = replace(self.settings, grouping=DistributionAwareKeyGrouping(), edge="planned")
         return replace(self, settings=settings)
-
-    def _refuse_event_time(self, summary: Summary) -> None:
-        if event_time(self.df.schema, summary.keys):
-            what = "the resident regime" if self.settings.regime == "resident" else "states that Spark cannot merge"
-            raise ConfigError(
-                f"{what}: event-time windows are not supported there, because the watermark does not reach such "
-                "states; use the batch regime and aggregates that Spark merges (count, sum, mean, min, max …)"
-            )
 
 
 def _types(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:

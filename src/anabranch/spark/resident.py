@@ -17,28 +17,27 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import StructType
 
 from anabranch.aggregates import Groups
-from anabranch.errors import InputError
+from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.spark.aggregator import partial_schema
 from anabranch.spark.requirements import check_state_store
 from anabranch.spark.settings import Settings
-from anabranch.spark.slots import slots_of
+from anabranch.spark.slots import SPREAD, slots_of
 from anabranch.spark.task import Task
 from anabranch.spark.worker import TUPLES, Summary, Worker, leaves
 
-_BUCKETS = 64
+# Of the aggregator, which has many slots, and of a worker, which has one.
+_BUCKETS, _WORKER_BUCKETS = 8, 64
 _SCHEMA = "slot int, batch long, blob binary"
 
 
 def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Settings) -> DataFrame:
     """Merged states of the keys that changed: workers, resident or not, then the aggregator, all on slots."""
-    spark = routed.sparkSession
-    check_state_store(spark)
-    n_partitions = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-    aggregators = slots_of(n_partitions, n_partitions)
+    check_state_store(routed.sparkSession)
+    aggregators = slots_of(SPREAD)
     if settings.regime == "resident":
-        ship = _Ship(summary, settings, slots_of(settings.n_workers, n_partitions), split=False)
-        keep = _Keep(summary, aggregators, settings.flush_every)
+        ship = _Ship(summary, settings, slots_of(settings.n_workers), split=False)
+        keep = _Keep(summary, aggregators, settings)
         blobs = _on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
     else:
         blobs = routed.mapInArrow(_Ship(summary, settings, aggregators, split=True).__call__, _SCHEMA)
@@ -90,6 +89,8 @@ class _Ship:
 class _Slots(StatefulProcessor):
     """What both stateful operators have in common: the map of a slot from bucket to blob."""
 
+    n_buckets = _BUCKETS
+
     def __init__(self, summary: Summary) -> None:
         self.summary = summary
 
@@ -118,7 +119,7 @@ class _Slots(StatefulProcessor):
 
     def update(self, new: pa.Table) -> Iterator[pa.Table]:
         """Merge into the state, and give the merged states of the keys that came in."""
-        for bucket, part in _by_bucket(new, self.summary.keys):
+        for bucket, part in _by_bucket(new, self.summary.keys, self.n_buckets):
             old = self.held(bucket)
             merged = touched = part
             if old is not None:
@@ -133,13 +134,33 @@ class _Slots(StatefulProcessor):
 class _Keep(_Slots):
     """The worker's slot: keeps partial states, and hands all of them on every `flush_every` batches."""
 
-    def __init__(self, summary: Summary, slots: list[int], flush_every: int) -> None:
+    n_buckets = _WORKER_BUCKETS
+
+    def __init__(self, summary: Summary, slots: list[int], settings: Settings) -> None:
         super().__init__(summary)
         self.slots = slots
-        self.flush_every = flush_every
+        self.flush_every = settings.flush_every
+        self.n_workers = settings.n_workers
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state of the slot."""
+        super().init(handle)
+        self.made_for = handle.getValueState("workers", "n int")
+
+    def check_workers(self) -> None:
+        """Refuse another number of workers: states of a worker that is gone would never be flushed."""
+        made_for = self.made_for.get()
+        if made_for is None:
+            self.made_for.update((self.n_workers,))
+        elif made_for[0] != self.n_workers:
+            raise ConfigError(
+                f"the resident states of this checkpoint lie on {made_for[0]} workers, and the query now has "
+                f"{self.n_workers}; go on with n_workers={made_for[0]}, or start anew with another checkpoint"
+            )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Called once a batch and slot."""
+        self.check_workers()
         new, batch = self.received(rows)
         if (batch + 1) % self.flush_every:
             if new is not None:
@@ -174,9 +195,9 @@ def split(partial: pa.Table, keys: tuple[str, ...], slots: list[int]) -> list[tu
     return [(slots[i], _encode(_ordered(part, keys))) for i, part in _parts(partial, at)]
 
 
-def _by_bucket(table: pa.Table, keys: tuple[str, ...]) -> list[tuple[int, pa.Table]]:
+def _by_bucket(table: pa.Table, keys: tuple[str, ...], n: int) -> list[tuple[int, pa.Table]]:
     # The low bits choose the slot: buckets go by others.
-    return _parts(table, ((_hashes(table, keys) >> np.uint64(40)) % np.uint64(_BUCKETS)).astype(np.int64))
+    return _parts(table, ((_hashes(table, keys) >> np.uint64(40)) % np.uint64(n)).astype(np.int64))
 
 
 def _parts(table: pa.Table, at: NDArray[np.int64]) -> list[tuple[int, pa.Table]]:

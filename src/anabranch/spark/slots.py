@@ -6,7 +6,12 @@ _MASK = 0xFFFFFFFF
 _SEED = 42
 
 
-def slots_of(n: int, n_partitions: int) -> list[int]:
+# Slots are spread over so many partitions, and so evenly over any number that divides it. They must not depend on the
+# session's own number of partitions: a query that restarts with another one would not find its states again.
+SPREAD = 64
+
+
+def slots_of(n: int, n_partitions: int = SPREAD) -> list[int]:
     """Distinct integers of which the i-th lies on partition i modulo `n_partitions`.
 
     Stateful operators insist on Spark's own partitioning, pmod(murmur3(slot), partitions).
