@@ -102,10 +102,11 @@ def test_a_file_is_replayed(run, words):
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
         (
             ["--stream", "zip"],
-            "--stream must be one of zipf, evolving-zipf, drifting, ln1, ln2, country, correlated-pairs, got 'zip'; "
+            "--stream must be one of zipf, evolving-zipf, drifting, alternating, bursts, singletons, "
+            "ln1, ln2, country, correlated-pairs, got 'zip'; "
             "did you mean zipf?",
         ),
-        (["--stream", "log-normal"], "--stream must be one of zipf, evolving-zipf, drifting, ln1, "),
+        (["--stream", "log-normal"], "--stream must be one of zipf, evolving-zipf, drifting, alternating, "),
         (["--stream", "replay"], "--stream takes no replay; use --input FILE --key COLUMN"),
         (["--z", "1,2"], "predictors takes one value per parameter; sweep with a loop around the command"),
         (["--z", "-1"], "--z must be at least 0, got -1.0"),

@@ -183,7 +183,8 @@ def test_a_column_of_a_file_decides_the_source(run, words, column):
         (["--grouping", "partial-key(choices='2')"], "choices must be a whole number, got '2'"),
         (
             ["--stream", "zpf"],
-            "--stream must be one of zipf, evolving-zipf, drifting, log-normal, ln1, ln2, country, correlated-pairs, "
+            "--stream must be one of zipf, evolving-zipf, drifting, alternating, bursts, singletons, "
+            "log-normal, ln1, ln2, country, correlated-pairs, "
             "got 'zpf'; did you mean zipf?",
         ),
         (["--stream", "replay"], "--stream takes no replay; use --input FILE --key COLUMN"),

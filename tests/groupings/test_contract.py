@@ -27,6 +27,7 @@ from anabranch.groupings import (
     Plan,
     Report,
     ShuffleGrouping,
+    Spillway,
     StaticTwoChoices,
     WChoices,
 )
@@ -55,6 +56,7 @@ VARIANTS = [
 ]
 # The same class with another parameter, for groupings that have one.
 OTHERWISE = {
+    Spillway: {"tolerance": 0.1},
     KeyGrouping: {"family": Murmur3()},
     StaticTwoChoices: {"family": Murmur3()},
     OfflineGreedy: {"counts": COUNTS + 1},

@@ -70,7 +70,7 @@ def test_parameters_in_brackets(text, expected):
     [
         ("partial-keys", "no grouping is named 'partial-keys'; did you mean partial-key?"),
         ("w-choice(theta=0.1)", "no grouping is named 'w-choice'; did you mean w-choices?"),
-        ("zzz", "no grouping is named 'zzz'; there are key, shuffle"),
+        ("zzz", "no grouping is named 'zzz'; there are spillway, key, shuffle"),
         ("", "no grouping is named ''"),
         ("partial-key(choice=3)", "partial-key has no parameter 'choice'; it takes choices, estimation, probe_s"),
         ("partial-key(family=1)", "has no parameter 'family'"),

@@ -16,12 +16,15 @@ import pytest
 from anabranch import streams
 from anabranch.errors import ConfigError
 from anabranch.streams import (
+    Alternating,
+    Bursts,
     CorrelatedPairs,
     Country,
     Drifting,
     EvolvingZipf,
     LogNormal,
     Replay,
+    Singletons,
     Stream,
     Zipf,
 )
@@ -33,6 +36,9 @@ EXAMPLES = [
     Zipf(N_TUPLES, 1_000_000_000, 0.0),
     EvolvingZipf(N_TUPLES, 100, 1.2),
     Drifting(N_TUPLES, 100, 1.2, every=700),
+    Alternating(N_TUPLES, 100, 1.2, period=700, n_phases=3),
+    Bursts(N_TUPLES, 100, 1.2, length=700),
+    Singletons(N_TUPLES, 100, 1.2),
     LogNormal(N_TUPLES, 1.0, 1.0),
     LogNormal.ln1(N_TUPLES),
     LogNormal.ln2(N_TUPLES),
@@ -141,7 +147,14 @@ def test_a_stream_has_at_least_one_tuple(stream, n_tuples):
 
 
 @pytest.mark.parametrize(
-    "stream", [Zipf(5_000_000, 10**9, 1.0), Drifting(5_000_000, 10**9, 1.0, every=10_000)], ids=repr
+    "stream",
+    [
+        Zipf(5_000_000, 10**9, 1.0),
+        Drifting(5_000_000, 10**9, 1.0, every=10_000),
+        Alternating(5_000_000, 10**9, 1.0, period=10_000),
+        Singletons(5_000_000, 10**9, 1.0),
+    ],
+    ids=repr,
 )
 def test_memory_does_not_grow_with_the_stream(stream):
     for _ in stream.batches(stop=1):

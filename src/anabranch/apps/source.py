@@ -22,7 +22,7 @@ _SUFFIXES |= {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
 _GENERATOR = "generator:"
 # The command line's names of the streams' parameters, and what a stream that is only named gets.
-_SHORT = {"keys": "n_keys", "values": "n_values"}
+_SHORT = {"keys": "n_keys", "values": "n_values", "phases": "n_phases"}
 _DEFAULTS = {"n_keys": "100000", "z": "1.2", "every": "100000", "skew_percent": "80"}
 _DEFAULTS |= {"n_values": "6", "locality": "0.8"}
 _ZEROS = {"k": 10**3, "M": 10**6, "G": 10**9}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import anabranch
+from anabranch.cli.bound import bound
 from anabranch.cli.demo import demo
 from anabranch.cli.groupings import groupings
 from anabranch.cli.predictors import predictors
@@ -24,6 +25,7 @@ app = typer.Typer(
     epilog="Start with: anabranch simulate --stream zipf --z 1.4 --workers 16",
 )
 app.command()(simulate)
+app.command()(bound)
 app.command()(run)
 app.command()(demo)
 app.command()(groupings)

@@ -34,12 +34,8 @@ def predictors(
     tuples: Annotated[
         _Text, typer.Option(help="Length of the stream.  [default: 1M, or all of --input]", metavar="N")
     ] = None,
-    keys: Annotated[
-        _Text, typer.Option(help="zipf, evolving-zipf, drifting: distinct keys.  [default: 100k]", metavar="N")
-    ] = None,
-    z: Annotated[
-        _Text, typer.Option(help="zipf, evolving-zipf, drifting: exponent.  [default: 1.2]", metavar="NUMBER")
-    ] = None,
+    keys: Annotated[_Text, typer.Option(help=f"{streams.ZIPFS}: distinct keys.  [default: 100k]", metavar="N")] = None,
+    z: Annotated[_Text, typer.Option(help=f"{streams.ZIPFS}: exponent.  [default: 1.2]", metavar="NUMBER")] = None,
     every: Annotated[
         _Text, typer.Option(help="drifting: tuples between changes of the hot set.  [default: 100k]", metavar="N")
     ] = None,

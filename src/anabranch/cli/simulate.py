@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anabranch.cli import stream_options as options
 from anabranch.cli import streams, values
 from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
 from anabranch.errors import ConfigError
@@ -27,14 +28,9 @@ _EDGE = ("n_workers", "n_sources")
 
 
 def simulate(
-    stream: Annotated[
-        _Text,
-        typer.Option(help=f"Synthetic stream: {', '.join(streams.SYNTHETIC)}.  [default: zipf]", metavar="NAME"),
-    ] = None,
-    input: Annotated[
-        Path | None, typer.Option(help="Replay a Parquet or CSV file, or a folder of them, instead.", metavar="FILE")
-    ] = None,
-    key: Annotated[_Text, typer.Option(help="Key column of --input.", metavar="COLUMN")] = None,
+    stream: options.Name = None,
+    input: options.Input = None,
+    key: options.Key = None,
     timestamp: Annotated[
         _Text,
         typer.Option(
@@ -51,49 +47,22 @@ def simulate(
             metavar="COLUMN",
         ),
     ] = None,
-    tuples: Annotated[
-        _Text, typer.Option(help="Length of the stream.  [default: 1M, or all of --input]", metavar="N")
-    ] = None,
-    keys: Annotated[
-        _Text, typer.Option(help="zipf, evolving-zipf, drifting: distinct keys. Sweeps.  [default: 100k]", metavar="N")
-    ] = None,
-    z: Annotated[
-        _Text,
-        typer.Option(
-            help="zipf, evolving-zipf, drifting: exponent. Sweeps, as 1.0:2.0:0.1 or 0.8,1.4.  [default: 1.2]",
-            metavar="NUMBER",
-        ),
-    ] = None,
-    flip: Annotated[
-        _Text,
-        typer.Option(
-            help="evolving-zipf: share of the stream after which ranks flip. Sweeps.  [default: 0.8]", metavar="SHARE"
-        ),
-    ] = None,
-    mu: Annotated[
-        _Text, typer.Option(help="log-normal: mean of the logarithm. Sweeps.  [required]", metavar="NUMBER")
-    ] = None,
-    sigma: Annotated[
-        _Text,
-        typer.Option(help="log-normal: standard deviation of the logarithm. Sweeps.  [required]", metavar="NUMBER"),
-    ] = None,
-    skew_percent: Annotated[
-        _Text, typer.Option(help="country: percent of the hot name. Sweeps.  [default: 80]", metavar="PERCENT")
-    ] = None,
-    half_skew: Annotated[bool, typer.Option("--half-skew", help="country: skewed in the first half only.")] = False,
-    every: Annotated[
-        _Text,
-        typer.Option(help="drifting: tuples between changes of the hot set. Sweeps.  [default: 100k]", metavar="N"),
-    ] = None,
-    values_: Annotated[
-        _Text, typer.Option("--values", help="correlated-pairs: values of each key. Sweeps.  [default: 6]", metavar="N")
-    ] = None,
-    locality: Annotated[
-        _Text, typer.Option(help="correlated-pairs: share of equal pairs. Sweeps.  [default: 0.8]", metavar="SHARE")
-    ] = None,
-    padding: Annotated[
-        _Text, typer.Option(help="correlated-pairs: bytes of padding per tuple. Sweeps.  [default: 0]", metavar="N")
-    ] = None,
+    tuples: options.Tuples = None,
+    keys: options.Keys = None,
+    z: options.Z = None,
+    flip: options.Flip = None,
+    every: options.Every = None,
+    period: options.Period = None,
+    phases: options.Phases = None,
+    share: options.Share = None,
+    length: options.Length = None,
+    mu: options.Mu = None,
+    sigma: options.Sigma = None,
+    skew_percent: options.SkewPercent = None,
+    half_skew: options.HalfSkew = False,
+    values_: options.Values = None,
+    locality: options.Locality = None,
+    padding: options.Padding = None,
     grouping: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,12 +70,9 @@ def simulate(
             metavar="NAME",
         ),
     ] = None,
-    workers: Annotated[str, typer.Option(help="Workers. Sweeps, as 16,32,64.", metavar="N")] = "16",
-    sources: Annotated[str, typer.Option(help="Sources. Sweeps.", metavar="N")] = "5",
-    window: Annotated[
-        _Text,
-        typer.Option(help="Tuples per window (a micro-batch).  [default: 10k per source]", metavar="N"),
-    ] = None,
+    workers: options.Workers = "16",
+    sources: options.Sources = "5",
+    window: options.Window = None,
     seed: Annotated[int, typer.Option(help="Seed of stream, hashes and noise.", metavar="N")] = 0,
     repeat: Annotated[
         int, typer.Option(help="Runs per cell, with seeds seed, seed+1, …: mean ± spread.", metavar="N")
@@ -178,7 +144,8 @@ def simulate(
     if json_ not in (None, "-"):
         check_writable(json_ or "")
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
-    given |= {"every": every, "values": values_, "locality": locality, "padding": padding}
+    given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}
+    given |= {"values": values_, "locality": locality, "padding": padding}
     vary: dict[str, list[Any]] = {
         "n_workers": values.wholes(workers, "--workers", at_least=1, at_most=_MOST),
         "n_sources": values.wholes(sources, "--sources", at_least=1, at_most=_MOST),

@@ -13,7 +13,10 @@ from anabranch.errors import ConfigError
 if TYPE_CHECKING:
     from anabranch.streams import Stream
 
-SYNTHETIC = ("zipf", "evolving-zipf", "drifting", "log-normal", "ln1", "ln2", "country", "correlated-pairs")
+# Those that have a number of keys and an exponent.
+_ZIPF_LIKE = ("zipf", "evolving-zipf", "drifting", "alternating", "bursts", "singletons")
+ZIPFS = ", ".join(_ZIPF_LIKE)
+SYNTHETIC = (*_ZIPF_LIKE, "log-normal", "ln1", "ln2", "country", "correlated-pairs")
 # Stream parameters on the command line: option, parameter of the stream, default where the stream needs one.
 _STREAM_OPTIONS = {
     "keys": ("n_keys", "100k"),
@@ -23,11 +26,15 @@ _STREAM_OPTIONS = {
     "sigma": ("sigma", None),
     "skew_percent": ("skew_percent", "80"),
     "every": ("every", "100k"),
+    "period": ("period", None),
+    "phases": ("n_phases", None),
+    "share": ("share", None),
+    "length": ("length", None),
     "values": ("n_values", "6"),
     "locality": ("locality", "0.8"),
     "padding": ("padding", None),
 }
-_WHOLE = {"keys", "every", "values", "padding"}
+_WHOLE = {"keys", "every", "period", "phases", "length", "values", "padding"}
 
 
 def replay(

@@ -14,6 +14,7 @@ from anabranch.groupings.online_greedy import OnlineGreedy
 from anabranch.groupings.partial_key import PartialKeyGrouping
 from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.groupings.shuffle import ShuffleGrouping
+from anabranch.groupings.spillway import Spillway
 from anabranch.groupings.static_two_choices import StaticTwoChoices
 from anabranch.groupings.w_choices import WChoices
 
@@ -33,6 +34,7 @@ __all__ = [
     "Report",
     "Router",
     "ShuffleGrouping",
+    "Spillway",
     "StaticTwoChoices",
     "Table",
     "WChoices",

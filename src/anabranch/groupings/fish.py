@@ -10,19 +10,16 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
-from anabranch.groupings.grouping import Grouping, Router, of_workers
+from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.head import distinct_choices, fewest_choices
-from anabranch.groupings.plan import PLANS_AVERAGED, Plan, Report
+from anabranch.groupings.plan import Plan, Report
+from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters
 from anabranch.sketches.epoch_counters import EpochArrays
 
-# A worker's measured speed is an average over about so many reports.
-_REPORTS = PLANS_AVERAGED
 # Arrays of a router's state that are not its counters'.
-_OWN = ("assigned", "backlog", "measured", "seconds", "reports")
-# Relative fluctuation of one report: the paper measured 4.37 % (Observation 2).
-_FLUCTUATION = 0.05
+_OWN = ("assigned", "backlog", *SPEEDS)
 
 # The d-choices ablation solves for d every so many tuples, with this tolerance.
 _SOLVE_EVERY, _EPSILON = 100, 1e-4
@@ -122,7 +119,7 @@ class Fish(Grouping):
         return FishRouter(self, n_workers, source, n_sources, seed)
 
 
-class FishRouter(Router):
+class FishRouter(MeasuringRouter):
     """FISH in one source.
 
     `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured` over so many `reports`,
@@ -138,9 +135,6 @@ class FishRouter(Router):
         self.counters = EpochCounters(grouping.capacity or max(1000, 10 * n_workers), epoch, grouping.alpha)
         self.assigned = np.zeros(self.counters.capacity, dtype=np.int32)
         self.backlog = np.zeros(n_workers)
-        self.measured = np.ones(n_workers)
-        self.seconds = np.ones(n_workers)
-        self.reports = np.zeros(n_workers)
         # t_pri and tuples an epoch.
         self.meta = np.array([0.0, epoch])
         self.tally = np.zeros(3, dtype=np.int64)
@@ -220,32 +214,6 @@ class FishRouter(Router):
         self.backlog[:] = 0
         self.meta[0] = np.nan
 
-    def observe(self, report: Report) -> None:
-        """Take the measured seconds per tuple into P_w."""
-        if not len(report.worker_seconds):
-            return
-        tuples = of_workers(report.worker_tuples, self.workers)
-        seconds = of_workers(report.worker_seconds, self.workers)
-        seen = (tuples > 0) & (seconds > 0)
-        if not seen.any():
-            return
-        seconds = seconds[seen] / tuples[seen]
-        if not self.reports.any():
-            self.measured[:] = seconds.mean()
-        self.reports[seen] += 1
-        self.measured[seen] += (seconds - self.measured[seen]) / np.minimum(self.reports[seen], _REPORTS)
-        self._estimate_speeds()
-
-    def _estimate_speeds(self) -> None:
-        """Shrink the measured P_w towards their mean, as far as they differ no more than by noise (empirical Bayes).
-
-        Routing by noise would unbalance workers that are alike.
-        """
-        mean = self.measured.mean()
-        noise = (_FLUCTUATION * mean) ** 2 / np.clip(self.reports, 1, 2 * _REPORTS - 1)
-        real = max(0.0, self.measured.var() - noise.mean())
-        self.seconds[:] = mean + real / (real + noise) * (self.measured - mean)
-
     def report(self) -> Report:
         keys, counts = self.counters.top()
         return Report(tuples=round(self.counters.total), hot_keys=keys, hot_counts=np.rint(counts).astype(np.int64))
@@ -255,22 +223,14 @@ class FishRouter(Router):
         counts = plan.hot_counts / self.n_sources
         self.counters.load(plan.hot_keys, counts, plan.tuples / self.n_sources)
         self.assigned[:] = 0
-        known = plan.seconds_per_tuple[self.workers[self.workers < len(plan.seconds_per_tuple)]]
-        if len(known) == self.n_workers and np.isfinite(known).any():
-            self.measured[:] = np.where(np.isfinite(known), known, np.nanmean(known))
-            self.reports[:] = plan.version + 1
-            self._estimate_speeds()
+        self._follow_speeds(plan)
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         stayed = previous >= 0
-        reports = np.zeros(self.n_workers)
-        reports[stayed] = self.reports[previous[stayed]]
-        self.reports = reports
-        for name in ("backlog", "measured", "seconds"):
-            values = getattr(self, name)[previous[stayed]]
-            resized = np.full(self.n_workers, values.mean() if len(values) else 1.0)
-            resized[stayed] = values
-            setattr(self, name, resized)
+        backlog = self.backlog[previous[stayed]]
+        self.backlog = np.full(self.n_workers, backlog.mean() if len(backlog) else 1.0)
+        self.backlog[stayed] = backlog
+        self._resize_speeds(previous)
         self.candidates = self._make_candidates()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

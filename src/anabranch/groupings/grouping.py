@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import snapshot
-from anabranch.groupings.plan import Plan, Report, Table, pool_hot_keys, pool_seconds
+from anabranch.groupings.plan import Plan, Report, Table, pool_cold, pool_hot_keys, pool_seconds
 
 # Candidates are computed a block at a time, so that they stay in the cache between the two passes over it.
 _BLOCK = 16_384
@@ -78,6 +78,8 @@ class Grouping(ABC):
             tuples=sum(report.tuples for report in reports),
             hot_keys=hot_keys,
             hot_counts=hot_counts,
+            keys=sum(report.partials for report in reports),
+            cold_tuples=pool_cold(list(reports)),
             seconds_per_tuple=pool_seconds(previous, list(reports)),
         )
 
@@ -122,7 +124,9 @@ class Router(ABC):
         As in `Grouping.build`, which makes routers.
     """
 
-    chunk: ClassVar[int] = 1
+    # Tuples that the router looks at before it routes the first of them: `route` wants whole chunks, so that routes do
+    # not depend on how the stream was cut.
+    chunk: int = 1
 
     def __init__(self, grouping: Grouping, n_workers: int, source: int, n_sources: int, seed: int) -> None:
         self.grouping = grouping
@@ -165,8 +169,9 @@ class Router(ABC):
         keys = np.ascontiguousarray(keys)
         self.step_s = step_s
         out = np.empty(len(keys), dtype=np.int32)
-        for start in range(0, len(keys), _BLOCK):
-            self._route(keys[start : start + _BLOCK], now + start * step_s, out[start : start + _BLOCK])
+        block = self.chunk if self.chunk > 1 else _BLOCK
+        for start in range(0, len(keys), block):
+            self._route(keys[start : start + block], now + start * step_s, out[start : start + block])
         return out if self._identity else self.workers[out]
 
     @abstractmethod

@@ -21,10 +21,12 @@ from anabranch.groupings.offline_greedy import OfflineGreedy
 from anabranch.groupings.online_greedy import OnlineGreedy
 from anabranch.groupings.partial_key import PartialKeyGrouping
 from anabranch.groupings.shuffle import ShuffleGrouping
+from anabranch.groupings.spillway import Spillway
 from anabranch.groupings.static_two_choices import StaticTwoChoices
 from anabranch.groupings.w_choices import WChoices
 
 _CLASSES: tuple[type[Grouping], ...] = (
+    Spillway,
     KeyGrouping,
     ShuffleGrouping,
     StaticTwoChoices,

@@ -42,6 +42,8 @@ class Report:
         Heaviest keys (hashes) and their counts, heaviest first. Empty where no sketch is kept.
     sketch
         A grouping's own summary, opaque here.
+    partials
+        Partial states that the workers hold, one a key and worker. 0 in a source's report.
     """
 
     now: float = 0.0
@@ -51,6 +53,7 @@ class Report:
     hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
     hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
     sketch: bytes = b""
+    partials: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,17 @@ class Table:
         if not len(at):
             return self.workers[:0]
         return self.workers[self.offsets[at[0]] : self.offsets[at[0] + 1]]
+
+
+def pack_table(table: Table) -> bytes:
+    """Bytes that `unpack_table` reads."""
+    return snapshot.pack({"kind": "table"}, {f.name: getattr(table, f.name) for f in fields(table)})
+
+
+def unpack_table(data: bytes) -> Table:
+    """A table from its bytes; SnapshotError when they are damaged or something else."""
+    _, arrays = _unpack(data, "table", ("keys", "offsets", "workers"))
+    return Table(arrays["keys"], arrays["offsets"], arrays["workers"])
 
 
 def to_all(keys: NDArray[np.uint64], n_workers: int) -> Table:
@@ -95,6 +109,10 @@ class Plan:
         Time of the batch's first tuple, in the stream's own time, and seconds between two tuples of a source.
     table
         Routes, for groupings that can be written as a table.
+    keys
+        Partial states of the last batch, about its distinct keys; 0 when that is not known.
+    cold_tuples
+        Tuples per home worker of the keys that are not among `hot_keys`; empty when that is not known.
     """
 
     version: int = 0
@@ -106,6 +124,8 @@ class Plan:
     now: float = 0.0
     step_s: float = 0.0
     table: Table | None = None
+    keys: int = 0
+    cold_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
 
 
 def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -118,6 +138,20 @@ def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np
     counts = np.bincount(inverse, weights=weights, minlength=len(keys)).astype(np.int64)
     order = np.lexsort((keys, -counts))
     return keys[order], counts[order]
+
+
+def pool_cold(reports: list[Report]) -> NDArray[np.int64]:
+    """Tuples per worker of keys that are not among its heaviest: such keys are at home there.
+
+    From reports of single workers; empty where there are others only.
+    """
+    cold = _no_counts()
+    for report in reports:
+        (busy,) = np.nonzero(report.worker_tuples)
+        if len(busy) == 1 and len(report.hot_counts):
+            cold = np.pad(cold, (0, max(0, len(report.worker_tuples) - len(cold))))
+            cold[busy[0]] += max(0, int(report.worker_tuples[busy[0]] - report.hot_counts.sum()))
+    return cold
 
 
 def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.float64]:
@@ -146,22 +180,23 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
 
 
 _REPORT_ARRAYS = ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts")
-_PLAN_ARRAYS = ("hot_keys", "hot_counts", "seconds_per_tuple")
-_PLAN_NUMBERS = ("version", "tuples", "sources", "now", "step_s")
+_PLAN_ARRAYS = ("hot_keys", "hot_counts", "cold_tuples", "seconds_per_tuple")
+_PLAN_NUMBERS = ("version", "tuples", "keys", "sources", "now", "step_s")
 
 
 def pack_report(report: Report) -> bytes:
     """Bytes that `unpack_report` reads."""
     arrays = {name: getattr(report, name) for name in _REPORT_ARRAYS}
     arrays["sketch"] = np.frombuffer(report.sketch, dtype=np.uint8)
-    return snapshot.pack({"kind": "report", "now": report.now, "tuples": report.tuples}, arrays)
+    header = {"kind": "report", "now": report.now, "tuples": report.tuples, "partials": report.partials}
+    return snapshot.pack(header, arrays)
 
 
 def unpack_report(data: bytes) -> Report:
     """A report from its bytes; SnapshotError when they are damaged or something else."""
     header, arrays = _unpack(data, "report", (*_REPORT_ARRAYS, "sketch"))
     sketch = arrays.pop("sketch").tobytes()
-    return Report(now=header["now"], tuples=header["tuples"], sketch=sketch, **arrays)
+    return Report(now=header["now"], tuples=header["tuples"], partials=header["partials"], sketch=sketch, **arrays)
 
 
 def pack_plan(plan: Plan) -> bytes:

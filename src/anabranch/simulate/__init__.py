@@ -1,8 +1,21 @@
 """The simulator: sources, edge, workers and aggregator in one process, on virtual time."""
 
+from anabranch.simulate.bound import Bound, ReplicationBound, bound
 from anabranch.simulate.result import METRICS, Result, Windows
 from anabranch.simulate.run import simulate
 from anabranch.simulate.settings import Change, Settings
 from anabranch.simulate.sweep import Cell, sweep
 
-__all__ = ["METRICS", "Cell", "Change", "Result", "Settings", "Windows", "simulate", "sweep"]
+__all__ = [
+    "METRICS",
+    "Bound",
+    "Cell",
+    "Change",
+    "ReplicationBound",
+    "Result",
+    "Settings",
+    "Windows",
+    "bound",
+    "simulate",
+    "sweep",
+]

@@ -35,6 +35,12 @@ class Edge:
         grouping.build(n_workers, seed=seed).route(keys, 0.0, 0.1)
 
     @property
+    def chunk(self) -> int:
+        """Tuples of the stream that fill a chunk of every router; 1 where none looks ahead."""
+        chunk = self.routers[0].chunk
+        return chunk * len(self.routers) if chunk > 1 else 1
+
+    @property
     def router_bytes(self) -> int:
         """State of one source's router; of the whole board where it is shared."""
         return max(router.nbytes for router in self._distinct)

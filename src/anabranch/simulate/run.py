@@ -60,7 +60,7 @@ def simulate(
     if grouping.needs_counts:
         grouping = grouping.with_counts(*source.count_keys(stream, settings))
     run = _Run(grouping, settings)
-    for tuples in source.read(stream, settings):
+    for tuples in source.in_chunks(source.read(stream, settings), run.edge.chunk):
         for piece in run.cut(tuples):
             run.step(piece)
         if progress is not None:
@@ -107,7 +107,10 @@ class _Run:
         self.windows: list[_Window] = []
 
     def cut(self, tuples: Tuples) -> Iterator[Tuples]:
-        """Pieces that end where a window ends, a report is due or workers change."""
+        """Pieces that end where a window ends, a report is due or workers change.
+
+        A chunk is not cut for a report: what looks ahead hears of it afterwards.
+        """
         begin = 0
         while begin < len(tuples):
             self._change_workers()
@@ -116,8 +119,9 @@ class _Run:
             end = begin + window - self.position % window
             if self.changes:
                 end = min(end, begin + self.changes[0].at - self.position)
-            due = int(np.searchsorted(tuples.arrivals[begin:], self.report_at))
-            end = min(end, len(tuples), begin + max(1, due))
+            if self.edge.chunk == 1:
+                end = min(end, begin + max(1, int(np.searchsorted(tuples.arrivals[begin:], self.report_at))))
+            end = min(end, len(tuples))
             yield tuples.slice(begin, end)
             begin = end
 

@@ -39,6 +39,14 @@ class Tuples:
         sources = None if self.sources is None else self.sources[begin:end]
         return Tuples(self.start + begin, self.keys[begin:end], self.arrivals[begin:end], sources)
 
+    def joined(self, others: Tuples) -> Tuples:
+        """These and the ones right behind them."""
+        sources = None
+        if self.sources is not None and others.sources is not None:
+            sources = np.concatenate([self.sources, others.sources])
+        keys = np.concatenate([self.keys, others.keys])
+        return Tuples(self.start, keys, np.concatenate([self.arrivals, others.arrivals]), sources)
+
 
 def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
     """The stream in batches.
@@ -68,6 +76,19 @@ def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
         position += n
     if position == 0:
         raise InputError(_NO_TUPLES)
+
+
+def in_chunks(batches: Iterator[Tuples], size: int) -> Iterator[Tuples]:
+    """The same tuples in pieces of a multiple of `size`, for routers that look ahead; the last may be shorter."""
+    held: Tuples | None = None
+    for tuples in batches:
+        held = tuples if held is None else held.joined(tuples)
+        whole = len(held) - len(held) % size
+        if whole:
+            yield held.slice(0, whole)
+            held = held.slice(whole, len(held)) if whole < len(held) else None
+    if held is not None:
+        yield held
 
 
 def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:

@@ -60,7 +60,7 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
     for report in reports:
         tuples[: len(report.worker_tuples)] += report.worker_tuples
         seconds[: len(report.worker_seconds)] += report.worker_seconds
-    partials = sum(int.from_bytes(report.sketch, "little") for report in reports)
+    partials = sum(report.partials for report in reports)
     total = int(tuples.sum())
     return BatchMetrics(
         batch=batch,

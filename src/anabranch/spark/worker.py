@@ -150,7 +150,7 @@ class Worker:
             worker_seconds=worker_seconds,
             hot_keys=keys,
             hot_counts=counts,
-            sketch=(0 if partial is None else partial.num_rows).to_bytes(8, "little"),
+            partials=0 if partial is None else partial.num_rows,
         )
         ledger = Ledger(str(self.settings.ledger))
         ledger.write_report(task.query, task.batch, f"worker-{task.partition:06d}", report)

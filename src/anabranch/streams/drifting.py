@@ -17,6 +17,7 @@ from anabranch.streams.zipf import require_zipf, zipf_ranks
 # The lanes of the ranks start at 0 and count attempts; periods draw from far above them.
 _PERIOD_LANE = 1 << 40
 _ROUNDS = 4
+_NEVER_BACK = 2**62
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ class Drifting(Generated):
 
     def _columns(self, seed: np.uint64, start: int, count: int) -> dict[str, pa.Array]:
         keys = zipf_ranks(seed, start, count, n_keys=self.n_keys, z=self.z)
-        _relabel(seed, start, self.n_keys, self.every, keys)
+        relabel(seed, start, keys, self.n_keys, self.every, _NEVER_BACK)
         return {"key": pa.array(keys)}
 
 
 @njit(cache=True)
-def _relabel(seed: np.uint64, start: int, n_keys: int, every: int, keys: NDArray[np.int64]) -> None:
+def relabel(seed: np.uint64, start: int, keys: NDArray[np.int64], n_keys: int, every: int, n_phases: int) -> None:
+    """Give ranks their keys in place: another bijection every `every` tuples, the first again after `n_phases`."""
     n_bits = 0
     while (1 << n_bits) < n_keys:
         n_bits += 1
@@ -76,7 +78,7 @@ def _relabel(seed: np.uint64, start: int, n_keys: int, every: int, keys: NDArray
     i = 0
     while i < keys.size:
         period = (start + i) // every
-        state = lane(seed, _PERIOD_LANE + period)
+        state = lane(seed, _PERIOD_LANE + period % n_phases)
         for j in range(constants.size):
             state = mix64(state + np.uint64(j + 1))
             constants[j] = state

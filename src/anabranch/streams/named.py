@@ -7,17 +7,20 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 from anabranch.errors import ConfigError
+from anabranch.streams.alternating import Alternating
+from anabranch.streams.bursts import Bursts
 from anabranch.streams.correlated_pairs import CorrelatedPairs
 from anabranch.streams.country import Country
 from anabranch.streams.drifting import Drifting
 from anabranch.streams.evolving_zipf import EvolvingZipf
 from anabranch.streams.log_normal import LogNormal
 from anabranch.streams.replay import Replay
+from anabranch.streams.singletons import Singletons
 from anabranch.streams.stream import Stream
 from anabranch.streams.zipf import Zipf
 
 _BUILDERS: dict[str, Callable[..., Stream]] = {
-    **{cls.name: cls for cls in (Zipf, EvolvingZipf, Drifting, LogNormal)},
+    **{cls.name: cls for cls in (Zipf, EvolvingZipf, Drifting, Alternating, Bursts, Singletons, LogNormal)},
     "ln1": LogNormal.ln1,
     "ln2": LogNormal.ln2,
     **{cls.name: cls for cls in (Country, CorrelatedPairs, Replay)},
@@ -29,8 +32,8 @@ def names() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> names()
-    ('zipf', 'evolving-zipf', 'drifting', 'log-normal', 'ln1', 'ln2', 'country', 'correlated-pairs', 'replay')
+    >>> names()[:6]
+    ('zipf', 'evolving-zipf', 'drifting', 'alternating', 'bursts', 'singletons')
     """
     return tuple(_BUILDERS)
 

@@ -1,0 +1,64 @@
+"""Arcs of the hash space: which worker is home to which part of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Arcs a worker, at least.
+_EACH = 64
+
+
+def even(weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Worker of each arc, by weight; with equal weights homes are those of `MultiplyShift.first`.
+
+    Examples
+    --------
+    >>> np.bincount(even(np.array([1.0, 3.0]))).tolist()
+    [32, 96]
+    """
+    shares = _shares(weights, _EACH * len(weights))
+    return np.repeat(np.arange(len(weights), dtype=np.int32), shares)
+
+
+def moved(arcs: NDArray[np.int32], new_index: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    """The arcs after a change of workers; only those change hands that must.
+
+    Parameters
+    ----------
+    arcs
+        Worker of each arc before.
+    new_index
+        Index that each worker has now, −1 for one that is gone.
+    weights
+        Of the workers now.
+
+    Examples
+    --------
+    >>> before = even(np.ones(4))
+    >>> after = moved(before, np.array([0, 1, -1, 2], dtype=np.int32), np.ones(3))
+    >>> np.bincount(after).tolist(), int((after != np.array([0, 1, 9, 2])[before]).sum())
+    ([86, 85, 85], 64)
+    """
+    n = len(weights)
+    if len(arcs) < _EACH * n // 4:
+        # Finer arcs lie where the coarse ones lay.
+        arcs = np.repeat(arcs, -(-_EACH * n // len(arcs)))
+    out = new_index[arcs].astype(np.int32)
+    due = _shares(weights, len(out))
+    free = np.flatnonzero(out < 0).tolist()
+    for worker in range(n):
+        mine = np.flatnonzero(out == worker)
+        free += mine[due[worker] :].tolist()
+        due[worker] -= min(len(mine), int(due[worker]))
+    out[np.array(free, dtype=np.int64)] = np.repeat(np.arange(n, dtype=np.int32), due)
+    return out
+
+
+def _shares(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """`total` in whole parts by weight, by largest remainder."""
+    exact = weights / weights.sum() * total
+    parts: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    short = total - int(parts.sum())
+    parts[np.argsort(parts - exact, kind="stable")[:short]] += 1
+    return parts

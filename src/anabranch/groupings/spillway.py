@@ -1,0 +1,411 @@
+"""Spillway: our own grouping, which plans flows from overloaded to underloaded workers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.errors import ConfigError
+from anabranch.groupings import arcs, flows, spill
+from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of
+from anabranch.groupings.flows import Flows
+from anabranch.groupings.grouping import Grouping, Router
+from anabranch.groupings.plan import Plan, Report, Table, pack_table
+from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
+from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
+from anabranch.kernels import njit
+from anabranch.sketches.slot_table import home as probe_from
+
+# How the tolerance grows with what the replicas cost: from half of it to this many times as much.
+_LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
+# Standard deviations of its own that a source lets pass: those of several sources even out.
+_SLACK, _SLACK_STEEP = 0.25, 1.5
+_CELLS = 1 << 16
+_MASK = 0xFFFFFFFFFFFFFFFF
+# Chunks after which a flow that carried nothing is no longer told to other sources.
+_RECENT = 64
+_OWN = ("frequency", "offsets", "meta", "arcs", *SPEEDS)
+# Cells of the router's `meta` array.
+_USED, _KEYS, _POOLED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Spillway(Grouping):
+    """Every key has one home; a worker above its share spills its heaviest keys into workers below theirs.
+
+    When to use it: always, unless a comparison asks for another. It balances like shuffle grouping and holds hardly
+    more states than key grouping, from the first chunk on. It does not choose tuple by tuple: a chunk of tuples is
+    counted, planned and then routed, so it wants tuples in chunks, as Spark and Arrow have them anyway.
+
+    Guarantees
+    ----------
+    With exact counts (one source, a window that is one chunk, room in the table) no worker gets more than
+    ⌈target × (1 + 2.5 tolerance)⌉ tuples, the target being its share of the chunk, if keys may have n_workers replicas.
+    A key has at most `replicas` replicas as long as it is remembered.
+    A key whose home was never above its limit has one replica: its home.
+    The state of a source has a fixed size: `capacity` split keys with four flows each, 2^16 counters, and a few
+    numbers a worker.
+
+    Parameters
+    ----------
+    tolerance
+        A worker spills when it is above its target by more than this part. Half of it while replicas are cheap, up to
+        2.5 times of it when `budget` is overdrawn four times.
+    budget
+        Replicas that may be added to balance, as a part of the distinct keys; n_workers more are free.
+    memory
+        Chunks over which a source without a plan evens out a worker that is above its target again and again.
+    chunk
+        Tuples that are counted and planned at a time.
+    replicas
+        Most replicas of a key; default n_workers.
+    capacity
+        Most split keys that a source remembers; default max(16384, 4 n_workers).
+    speeds
+        Relative speeds of the workers, repeated to their number, where they are known beforehand. Measured ones come
+        from reports and plans.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> router = Spillway().build(n_workers=4)
+    >>> np.bincount(router.route(np.zeros(100, dtype=np.uint64))).tolist()
+    [25, 25, 25, 25]
+
+    References
+    ----------
+    McNaughton, "Scheduling with deadlines and loss functions" (1959): n_keys + n_workers − 1 pairs of key and worker
+    suffice to balance perfectly what is known beforehand. docs/spillway.md derives the bounds.
+    """
+
+    name = "spillway"
+    paper = "ours"
+
+    tolerance: float = 0.05
+    budget: float = 0.04
+    memory: float = 8.0
+    chunk: int = 10_000
+    replicas: int | None = None
+    capacity: int | None = None
+    speeds: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.tolerance > 0 and math.isfinite(self.tolerance)):
+            raise ConfigError(f"tolerance must be above 0, got {self.tolerance}")
+        if not (self.budget > 0 and math.isfinite(self.budget)):
+            raise ConfigError(f"budget must be above 0, got {self.budget}")
+        if not self.memory >= 1:
+            raise ConfigError(f"memory must be at least 1 chunk, got {self.memory}")
+        for name in ("chunk", "replicas", "capacity"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be at least 1, got {value}")
+        if not all(speed > 0 and math.isfinite(speed) for speed in self.speeds):
+            raise ConfigError(f"speeds must be positive numbers, got {self.speeds}; 1 is a worker of normal speed")
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return SpillwayRouter(self, n_workers, source, n_sources, seed)
+
+    def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
+        """Pool the flows of all sources, so that each may use what another has made."""
+        table = pooled_flows([report.sketch for report in reports if report.sketch])
+        return replace(super().fold(previous, reports), table=table)
+
+    def table(self, plan: Plan, n_workers: int) -> Table:
+        """Flows for counts that are known beforehand; those of the table before are kept as far as they serve."""
+        router = SpillwayRouter(self, n_workers, 0, 1, 0)
+        router.follow(replace(plan, sources=1))
+        router.plan_counts(plan)
+        return table_of(*flows.listed(router.flows, recent=1))
+
+
+class SpillwayRouter(MeasuringRouter):
+    """Spillway in one source.
+
+    `frequency` counts tuples by a part of the key's hash, `offsets` is what a worker is ahead of its target again and
+    again, `meta` holds the flows made, the cells of `frequency` in use, and whether plans come.
+    """
+
+    grouping: Spillway
+
+    def __init__(self, grouping: Spillway, n_workers: int, source: int, n_sources: int, seed: int) -> None:
+        super().__init__(grouping, n_workers, source, n_sources, seed)
+        self.chunk = grouping.chunk
+        self.flows = flows.empty(grouping.capacity or max(16_384, 4 * n_workers))
+        self.frequency = np.zeros(_CELLS, np.float32)
+        self.meta = np.zeros(3)
+        self.offsets = np.zeros(n_workers)
+        self.arcs = arcs.even(self._known_speeds())
+        self.work: spill.Chunk | None = None
+
+    def _known_speeds(self) -> NDArray[np.float64]:
+        given = np.array(self.grouping.speeds or (1.0,))
+        return given[self.workers % len(given)]
+
+    def _shares(self) -> NDArray[np.float64]:
+        """Part of the tuples that each worker should get."""
+        speeds = self._known_speeds() if self.grouping.speeds else 1.0 / self.seconds
+        shares: NDArray[np.float64] = speeds / speeds.sum()
+        return shares
+
+    def _space(self, n: int) -> spill.Chunk:
+        if self.work is None or len(self.work.keys) < n or len(self.work.loads) != self.n_workers:
+            self.work = spill.work_space(n, len(self.flows.workers), self.n_workers)
+        return self.work
+
+    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        work = self._space(self.grouping.chunk)
+        n = _count(keys, work.table, work.keys, work.counts, work.index_of)
+        _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
+        self.meta[_KEYS] += _remember(work, n, self.frequency)
+        work.targets[:] = self._shares() * len(keys)
+        work.loads[:] = 0.0
+        n_split = self._plan(work, n)
+        self._carry_over(work)
+        _open(work, self.flows, n_split)
+        lists = (work.dealt, work.starts, work.lengths, work.turns)
+        _deal(work.index_of, work.homes, work.slots, *lists, self.flows.workers, self.flows.quotas, out)
+        self._end_chunk()
+
+    def _plan(self, work: spill.Chunk, n: int) -> int:
+        tolerance, slack = self._tolerances()
+        before = self.n_replicas
+        n_split = spill.plan(
+            work,
+            self.flows,
+            n,
+            self.frequency,
+            self.offsets,
+            tolerance,
+            slack,
+            self.grouping.replicas or self.n_workers,
+            (0.5 + 0.618033988749 * self.source) % 1.0,
+        )
+        self.meta[_USED] += self.n_replicas - before
+        return n_split
+
+    @property
+    def n_replicas(self) -> int:
+        """Replicas besides those at home that are remembered."""
+        n_flows = len(self.flows.workers) - self.flows.counts[flows.N_FREE]
+        return int(n_flows - self.flows.counts[flows.SPLIT])
+
+    def _tolerances(self) -> tuple[float, float]:
+        """Tolerated part above the target, and tolerated standard deviations: the more, the dearer replicas are."""
+        cells = float(_CELLS)
+        seen = cells * math.log(cells / max(1.0, cells - self.meta[_KEYS]))
+        used = max(0.0, float(self.meta[_USED]) - self.n_workers)
+        if not self.meta[_POOLED]:
+            # Sources that do not talk choose partly the same replicas.
+            used *= math.sqrt(self.n_sources)
+        drawn = min(used / max(1.0, self.grouping.budget * seen), (_MOST - _LEAST) / _STEEP)
+        tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
+        return tolerance, 0.0 if self.n_sources == 1 else _SLACK + _SLACK_STEEP * drawn
+
+    def _carry_over(self, work: spill.Chunk) -> None:
+        """Remember who was above its target, so that a source whose own noise hides it finds out in time."""
+        if self.n_sources == 1 or self.meta[_POOLED]:
+            return
+        memory = self.grouping.memory
+        self.offsets *= 1 - 0.1 / memory
+        self.offsets += (work.loads - work.targets) / memory
+        np.clip(self.offsets, -0.5 * work.targets, 0.5 * work.targets, out=self.offsets)
+
+    def _end_chunk(self) -> None:
+        self.flows.counts[flows.CHUNKS] += 1
+        flows.make_room(self.flows)
+
+    def plan_counts(self, plan: Plan) -> None:
+        """Plan for the counts of `plan` instead of a chunk: what the planned edge does between batches."""
+        n = len(plan.hot_keys)
+        work = self._space(n)
+        work.keys[:n], work.counts[:n] = plan.hot_keys, plan.hot_counts
+        _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
+        self.meta[_KEYS] += _remember(work, n, self.frequency)
+        cold = max(0, plan.tuples - int(plan.hot_counts.sum()))
+        known = len(plan.cold_tuples) == self.n_workers
+        work.loads[:] = plan.cold_tuples if known else cold * self._shares()
+        work.targets[:] = self._shares() * (work.loads.sum() + plan.hot_counts.sum())
+        self._plan(work, n)
+
+    def _seeding(self) -> tuple[np.uint64, bool]:
+        # A Python integer beyond 63 bits would take numba's slow way into a kernel.
+        return np.uint64(hash_long(np.uint64(self.seed & _MASK), np.uint64(SPARK_SEED))), self.seed != 0
+
+    def homes_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Home worker of each key."""
+        work = spill.work_space(max(1, len(keys)), 1, self.n_workers)
+        work.keys[: len(keys)] = keys
+        _find_homes(work, len(keys), self.arcs, *self._seeding(), self.n_workers)
+        return work.homes[: len(keys)]
+
+    def report(self) -> Report:
+        keys, workers, parts = flows.listed(self.flows, _RECENT)
+        hot = slice(0, int(self.flows.counts[flows.SPLIT]))
+        counts = np.rint(self.flows.heat[hot]).astype(np.int64)
+        order = np.lexsort((self.flows.keys[hot], -counts))
+        return Report(
+            hot_keys=self.flows.keys[hot][order],
+            hot_counts=counts[order],
+            sketch=pack_table(table_of(keys, self.workers[workers], parts)),
+        )
+
+    def follow(self, plan: Plan) -> None:
+        """Use the flows of all sources, and their speeds and counts."""
+        self._follow_speeds(plan)
+        self.meta[_POOLED] = 1.0
+        self.offsets[:] = 0.0
+        if plan.keys:
+            self.meta[_KEYS] = max(self.meta[_KEYS], _CELLS * (1 - math.exp(-plan.keys / _CELLS)))
+        if plan.table is None:
+            return
+        keys, workers, parts = flows_of(plan.table)
+        position = np.full(max(int(workers.max(initial=0)), int(self.workers.max())) + 1, -1, np.int32)
+        position[self.workers] = np.arange(self.n_workers, dtype=np.int32)
+        alive = position[workers] >= 0
+        keys, workers, parts = keys[alive], position[workers[alive]], parts[alive]
+        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts)
+        self.meta[_USED] = max(self.meta[_USED], self.n_replicas)
+
+    def _resize(self, previous: NDArray[np.int64]) -> None:
+        if len(previous) == len(self.offsets) and (previous == np.arange(len(previous))).all():
+            return
+        keys, workers, parts = flows.listed(self.flows)
+        heat = dict(zip(self.flows.keys.tolist(), self.flows.heat.tolist(), strict=True))
+        new_index = np.full(len(self.offsets), -1, np.int32)
+        stayed = np.flatnonzero(previous >= 0)
+        new_index[previous[stayed]] = stayed
+        kept = new_index[workers] >= 0
+        self.arcs = arcs.moved(self.arcs, new_index, self._known_speeds())
+        chunks = int(self.flows.counts[flows.CHUNKS])
+        self.flows = flows.empty(len(self.flows.keys))
+        self.flows.counts[flows.CHUNKS] = chunks
+        keys, workers, parts = keys[kept], new_index[workers[kept]], parts[kept]
+        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts)
+        n = int(self.flows.counts[flows.SPLIT])
+        self.flows.heat[:n] = [heat[key] for key in self.flows.keys[:n].tolist()]
+        self.offsets = np.zeros(self.n_workers)
+        self._resize_speeds(previous)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        own = {name: getattr(self, name) for name in _OWN}
+        return {**own, **{f"flows.{name}": array for name, array in self.flows._asdict().items()}}
+
+    def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.flows = Flows(*(arrays[f"flows.{name}"] for name in Flows._fields))
+        for name in _OWN:
+            setattr(self, name, arrays[name])
+        self.work = None
+
+
+@njit(cache=True, inline="always")
+def _home_and_step(
+    key: np.uint64, owners: NDArray[np.int32], seed: np.uint64, seeded: bool, n_workers: int
+) -> tuple[np.int32, np.int32]:
+    mixed = hash_long(key, seed) if seeded else key
+    home = owners[int(((mixed >> np.uint64(32)) * np.uint64(len(owners))) >> np.uint64(32))]
+    distance = ((mixed & np.uint64(0xFFFFFFFF)) * np.uint64(max(1, n_workers - 1))) >> np.uint64(32)
+    return home, np.int32(distance) + np.int32(1)
+
+
+@njit(cache=True)
+def _count(
+    keys: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    found: NDArray[np.uint64],
+    counts: NDArray[np.int64],
+    index: NDArray[np.int32],
+) -> int:
+    """Count the chunk exactly; the number of distinct keys."""
+    mask = len(table) - 1
+    table[:] = 0
+    n = 0
+    for i in range(len(keys)):
+        key = keys[i]
+        at = probe_from(key, mask)
+        while True:
+            j = table[at]
+            if j == 0:
+                found[n] = key
+                counts[n] = 1
+                index[i] = n
+                n += 1
+                table[at] = n
+                break
+            if found[j - 1] == key:
+                counts[j - 1] += 1
+                index[i] = j - 1
+                break
+            at = (at + 1) & mask
+    return n
+
+
+@njit(cache=True)
+def _find_homes(
+    work: spill.Chunk, n: int, owners: NDArray[np.int32], seed: np.uint64, seeded: bool, n_workers: int
+) -> None:
+    for j in range(n):
+        work.homes[j], work.steps[j] = _home_and_step(work.keys[j], owners, seed, seeded, n_workers)
+
+
+@njit(cache=True)
+def _remember(work: spill.Chunk, n: int, frequency: NDArray[np.float32]) -> int:
+    """Add the chunk to the long-run counters; the number of counters that are in use from now on."""
+    fresh, mask = 0, len(frequency) - 1
+    for j in range(n):
+        cell = spill.cell_of(work.keys[j], mask)
+        fresh += frequency[cell] == 0.0
+        frequency[cell] += work.counts[j]
+    return fresh
+
+
+@njit(cache=True)
+def _open(work: spill.Chunk, all_flows: Flows, n_split: int) -> None:
+    """List the flows that each split key is dealt out to."""
+    at = 0
+    for a in range(n_split):
+        j = work.order[a]
+        work.starts[j] = work.turns[j] = at
+        flow = all_flows.first[work.slots[j]]
+        while flow >= 0:
+            if all_flows.quotas[flow] > 0:
+                work.dealt[at] = flow
+                at += 1
+            flow = all_flows.following[flow]
+        work.lengths[j] = at - work.starts[j]
+
+
+@njit(cache=True)
+def _deal(
+    index: NDArray[np.int32],
+    homes: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    dealt: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    turns: NDArray[np.int32],
+    workers: NDArray[np.int32],
+    quotas: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> None:
+    """Route: whole keys home, split ones in turn to each of their flows that has some of its quota left."""
+    for i in range(len(out)):
+        j = index[i]
+        if slots[j] < 0:
+            out[i] = homes[j]
+            continue
+        turn = turns[j]
+        flow = dealt[turn]
+        out[i] = workers[flow]
+        quotas[flow] -= 1
+        if quotas[flow] == 0:
+            lengths[j] -= 1
+            dealt[turn] = dealt[starts[j] + lengths[j]]
+        else:
+            turn += 1
+        turns[j] = turn if turn < starts[j] + lengths[j] else starts[j]
