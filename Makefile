@@ -18,7 +18,7 @@ DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) java ## count a skewed stream on Spark, key grouping beside Fish; prints a table, writes demo/demo.html
+demo: $(STAMP) java ## count a skewed stream on Spark, key grouping beside Spillway; prints a table, writes demo/demo.html
 	$(BIN)/anabranch demo $(DEMO_ARGS)
 
 test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=... is passed on)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anabranch.groupings import DStream, Fish, KeyGrouping, PartialKeyGrouping
+from anabranch.groupings import Fish, KeyGrouping, PartialKeyGrouping, Spillway
 from anabranch.report import plot_loads
 from anabranch.simulate import Settings, simulate
 from anabranch.streams import Zipf
@@ -17,7 +17,7 @@ from anabranch.streams import Zipf
 
 def main() -> None:
     stream = Zipf(n_tuples=2_000_000, n_keys=100_000, z=1.4)
-    groupings = (KeyGrouping(), PartialKeyGrouping(), DStream(), Fish())
+    groupings = (KeyGrouping(), PartialKeyGrouping(), Fish(), Spillway())
     results = [simulate(stream, grouping, Settings(n_workers=16)) for grouping in groupings]
     path = Path(__file__).parent.parent / "docs" / "loads.png"
     plot_loads(results, path, "Zipf z = 1.4, 100 k keys, 2 M tuples, 16 workers")

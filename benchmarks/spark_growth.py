@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
-from anabranch.groupings import Fish, Grouping, WChoices
+from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import balance
 from cells import Claims, header, prose, row, write
 from spark_data import quiet_session, run, write_zipf
 
 N_WORKERS = 16
-EDGES: dict[str, Grouping] = {"planned": WChoices(), "adaptive": Fish()}
+EDGES: dict[str, Grouping] = {"planned": Spillway(), "adaptive": Spillway()}
 # One number off the line is a measurement off the line: what counts is how much more the second doubling costs.
 TOLERANCE = 0.15
 # Spark remembers jobs, stages and queries for its web pages up to a limit, and grows until then.

@@ -39,4 +39,4 @@ def test_a_name_shows_the_parameters_with_their_defaults(run):
 
 def test_an_unknown_name_suggests_a_known_one(fails):
     assert fails(2, "groupings", "partial-keys") == "no grouping is named 'partial-keys'; did you mean partial-key?"
-    assert "there are key, shuffle" in fails(2, "groupings", "xyzzy")
+    assert "there are spillway, key, shuffle" in fails(2, "groupings", "xyzzy")

@@ -11,7 +11,7 @@ import pytest
 
 from anabranch import groupings
 from anabranch.cli import streams
-from anabranch.groupings import ConsistentGrouping
+from anabranch.groupings import ConsistentGrouping, WChoices
 from anabranch.simulate import METRICS, Change, Settings, simulate
 from anabranch.streams import Zipf, names
 
@@ -82,6 +82,16 @@ def test_options_reach_the_simulator(run):
     assert record["loads"] == expected.loads.tolist()
     for metric in set(METRICS) - {"tuples_per_second"}:
         assert record[metric] == getattr(expected, metric), metric
+
+
+def test_the_planned_edge_runs_all_groupings_that_a_table_can_hold(run):
+    found = records(run(*SMALL, "--z", 1.4, "--edge", "planned", "--seed", 2, "--json", "-").out)
+    assert {"spillway", "key", "shuffle", "w-choices"} <= {record["grouping"] for record in found}
+    assert {"fish", "partial-key", "offline-greedy"}.isdisjoint(record["grouping"] for record in found)
+    assert {record["settings"]["edge"] for record in found} == {"planned"}
+    expected = simulate(Zipf(2000, 50, 1.4), WChoices(), Settings(window=500, seed=2, edge="planned"))
+    (got,) = (record for record in found if record["grouping"] == "w-choices")
+    assert got["loads"] == expected.loads.tolist()
 
 
 def test_a_worker_beyond_the_default_number_may_go(run):
@@ -216,6 +226,10 @@ def test_a_column_of_a_file_decides_the_source(run, words, column):
         (["--input", "x.csv", "--half-skew"], "--input replays a file and takes no --stream or its parameters"),
         (["--input", "x.csv"], "--input needs --key COLUMN: which column holds the key?"),
         (["--key", "word"], "--key and --timestamp name columns of --input; give --input FILE with them"),
+        (["--edge", "local"], "edge must be one of adaptive, planned, got 'local'"),
+        (["--edge", "planned", "--change", "5:+1"], "workers of the planned edge cannot change, got 5:+1; use the"),
+        (["--edge", "planned", "--grouping", "key", "--grouping", "fish"], "fish chooses tuple by tuple and cannot be"),
+        (["--edge", "planned", "--grouping", "offline-greedy"], "offline-greedy needs the counts of the whole stream"),
         (["--plot", "picture.gif"], "a picture's file must end in .png, .svg, .pdf, .html, got 'picture.gif'"),
     ],
 )

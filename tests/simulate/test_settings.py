@@ -37,6 +37,11 @@ NAN, INF = float("nan"), float("inf")
         ({"speeds": (1.0, NAN)}, "speeds must be positive numbers, got (1.0, nan)"),
         ({"speeds": (1.0, 0.0)}, "speeds must be positive numbers, got (1.0, 0.0)"),
         ({"speeds": (INF,)}, "speeds must be positive numbers, got (inf,)"),
+        ({"edge": "local"}, "edge must be one of adaptive, planned, got 'local'"),
+        (
+            {"edge": "planned", "changes": (Change(9, remove=1), Change(5, add=2))},
+            "workers of the planned edge cannot change, got 5:+2, 9:-1; use the adaptive edge",
+        ),
     ],
 )
 def test_a_setting_outside_its_rule_is_refused_with_rule_and_value(parameters, message):

@@ -21,6 +21,7 @@ def test_the_record_holds_every_setting_that_is_not_a_field_of_its_own():
         "reset_loads": False,
         "source_key": None,
         "limit": 900,
+        "edge": "adaptive",
         "merge_s": 0.0001,
         "changes": ["500:+1", "700:-2"],
     }

@@ -52,6 +52,9 @@ _TALLY = f"transform(array_distinct(top), v -> struct(v AS value, {_TIMES} AS co
 _TOP = f"slice(array_sort({_TALLY}, (a, b) -> {_HEAVIER}), 1, 2)"
 _DECILES = f"array({', '.join(f'percentile_disc({p}) WITHIN GROUP (ORDER BY x)' for p in (0.1, 0.5, 0.9))})"
 
+_QUANTILES = (
+    Case("deciles", Quantiles("x", (0.1, 0.5, 0.9), k=2000), _DECILES, "IF(deciles[0] IS NULL, NULL, deciles)"),
+)
 NATIVE = (
     Case("n", Count(), "count(1)"),
     Case("n_q", Count("q"), "count(q)"),
@@ -75,11 +78,13 @@ NATIVE = (
     Case("day", Min("day"), "min(day)"),
     Case("ever", Max("flag"), "max(flag)"),
     Case("tags", DistinctCount("s"), "hll_sketch_estimate(hll_sketch_agg(s, 12))"),
-    Case("deciles", Quantiles("x", (0.1, 0.5, 0.9), k=2000), _DECILES, "IF(deciles[0] IS NULL, NULL, deciles)"),
+    *(_QUANTILES if hasattr(F, "kll_merge_agg_double") else ()),
 )
 OPAQUE = (
     Case("few", CollectN("x", 3), "slice(sort_array(collect_list(x)), 1, 3)"),
     Case("top", TopK("s", 2), "collect_list(s)", _TOP),
+    # Before 4.2 Spark has no function that merges such sketches.
+    *(() if hasattr(F, "kll_merge_agg_double") else _QUANTILES),
 )
 # Enough to see that nothing was lost, doubled or added in another order.
 FEW = tuple(case for case in NATIVE if case.name in ("n", "sum_q", "sum_x", "mean_x", "high_odd"))

@@ -8,11 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import Fish, Grouping
+from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import Balanced, balance
 
-# The best published grouping where tuples are routed one by one.
-DEFAULT_GROUPING = Fish()
+DEFAULT_GROUPING = Spillway()
 
 
 @dataclass(frozen=True)

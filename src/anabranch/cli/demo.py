@@ -22,7 +22,7 @@ def demo(
     keys: Annotated[str, typer.Option(help="Distinct words.", metavar="N")] = "10k",
     z: Annotated[str, typer.Option(help="Skew: exponent of the Zipf law.", metavar="NUMBER")] = "1.4",
     every: Annotated[str, typer.Option(help="Tuples between changes of the hot words.", metavar="N")] = "80k",
-    grouping: Annotated[str, typer.Option(help="Grouping to set beside key grouping.", metavar="NAME")] = "fish",
+    grouping: Annotated[str, typer.Option(help="Grouping to set beside key grouping.", metavar="NAME")] = "spillway",
     workers: Annotated[str, typer.Option(help="Workers.", metavar="N")] = "16",
     work_us: Annotated[
         str, typer.Option(help="Time that a worker takes per tuple: a delay.", metavar="MICROSECONDS")

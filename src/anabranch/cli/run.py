@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Text = str | None
 _CONSOLE = "console"
-_DEFAULT = "fish"
+_DEFAULT = "spillway"
 
 
 def run(

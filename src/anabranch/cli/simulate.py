@@ -111,6 +111,14 @@ def simulate(
     reset_loads: Annotated[
         bool, typer.Option("--reset-loads", help="Start each window with zero loads and a plan, as on Spark.")
     ] = False,
+    edge: Annotated[
+        str,
+        typer.Option(
+            help="adaptive: a router in each source; planned: a table, made after each window from its counts as on "
+            "Spark, for the groupings that can be written as one.",
+            metavar="NAME",
+        ),
+    ] = "adaptive",
     json_: Annotated[
         _Text, typer.Option("--json", help="Write one record per cell; - for stdout.", metavar="FILE")
     ] = None,
@@ -167,9 +175,10 @@ def simulate(
     if input is None and source_key is not None:
         _check_source_key(source_key, first)
     cells: list[Cell] = []
-    chosen = _groupings(grouping)
+    chosen = _groupings(grouping, edge)
     settings = replace(
         _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, reset_loads),
+        edge=edge,
         limit=None if tuples is None else streams.n_tuples(tuples),
         source_key="key" if source_key is not None and source_key == key else source_key,
     )
@@ -189,11 +198,18 @@ def simulate(
         typer.echo(f"note: {note}", err=True)
 
 
-def _groupings(texts: list[str] | None) -> dict[str, Grouping]:
+def _groupings(texts: list[str] | None, edge: str) -> dict[str, Grouping]:
+    """By the text that was given; all are those that the edge can run."""
     from anabranch.groupings import names, parse
+    from anabranch.simulate import planned_edge
 
-    listed = [name for text in texts or ["all"] for name in (names() if text == "all" else [text])]
-    return {text: parse(text) for text in listed}
+    fitting = [name for name in names() if edge != "planned" or planned_edge.fits(parse(name))]
+    listed = [name for text in texts or ["all"] for name in (fitting if text == "all" else [text])]
+    chosen = {text: parse(text) for text in listed}
+    if edge == "planned":
+        for grouping in chosen.values():
+            planned_edge.check(grouping)
+    return chosen
 
 
 def _settings(
@@ -290,7 +306,8 @@ def _notes(cells: list[Cell], chosen: dict[str, Grouping]) -> Iterator[str]:
                 f"{label} adapts after {seconds:g} s and the stream lasts {duration:.1f} s: "
                 "lower --rate or take more tuples"
             )
-        if len(set(shortest.settings["speeds"])) > 1 and duration <= shortest.settings["report_s"]:
+        adaptive = shortest.settings["edge"] == "adaptive"
+        if adaptive and len(set(shortest.settings["speeds"])) > 1 and duration <= shortest.settings["report_s"]:
             yield (
                 f"{label} ran without knowing the speeds: workers first report after "
                 f"{shortest.settings['report_s']:g} s (--report-s) and the stream lasts {duration:.1f} s"

@@ -89,7 +89,7 @@ class DistributionAwareKeyGrouping(Grouping):
         """One router, repeated: all sources share the mapping."""
         return self._build_shared(n_sources, n_workers, seed)
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Heavy keys, heaviest first to the least loaded; once made, the mapping never changes."""
         if plan.table is not None and len(plan.table.keys):
             return plan.table

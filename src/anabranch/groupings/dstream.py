@@ -118,7 +118,7 @@ class DStream(Grouping):
         keys, bits = pool(entries)
         return replace(plan, hot_keys=keys, hot_counts=bits.view(np.int64))
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Keys that the synopsis would hold, those above 2p (Theorem 2), to all workers.
 
         Ours: where the counts are exact, no coin is flipped.

@@ -146,9 +146,13 @@ def make_room(flows: Flows) -> None:
     for slot in range(n):
         heat[slot] = decayed(flows, slot)
     middle = np.median(heat)
+    # Of keys as hot as the middle one, as many as make a half.
+    ties = n // 2 - np.sum(heat > middle)
     kept = 0
     for slot in range(n):
-        if heat[slot] > middle:
+        tied = heat[slot] == middle and ties > 0
+        ties -= tied
+        if heat[slot] > middle or tied:
             flows.keys[kept] = flows.keys[slot]
             flows.first[kept] = flows.first[slot]
             flows.sizes[kept] = flows.sizes[slot]
@@ -200,8 +204,9 @@ def learn(
     homes: NDArray[np.int32],
     workers: NDArray[np.int32],
     parts: NDArray[np.float64],
+    most: int,
 ) -> None:
-    """Add flows (key by key) that others made. A key that was split already keeps its own shares."""
+    """Add flows (key by key) that others made, `most` a key. One that was split already keeps its own shares."""
     known = True
     for i in range(len(keys)):
         if i == 0 or keys[i] != keys[i - 1]:
@@ -213,6 +218,8 @@ def learn(
                 return
             flows.parts[flows.first[slot]] = 0.0
         flow = flow_to(flows, slot, workers[i])
+        if flow < 0 and flows.sizes[slot] >= most:
+            continue
         if flow < 0:
             flow = extend(flows, slot, workers[i])
             if flow < 0:

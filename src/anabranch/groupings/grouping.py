@@ -83,7 +83,7 @@ class Grouping(ABC):
             seconds_per_tuple=pool_seconds(previous, list(reports)),
         )
 
-    def table(self, plan: Plan, n_workers: int) -> Table | None:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table | None:
         """Routes as data from exact counts: key hash → workers; a key that is not in it goes home.
 
         None: this grouping chooses tuple by tuple, and cannot be written as a table. The edge of a Spark job that runs

@@ -42,7 +42,7 @@ class KeyGrouping(Grouping):
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return _KeyRouter(self, n_workers, source, n_sources, seed)
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Everything goes home: the table is empty."""
         return to_all(plan.hot_keys[:0], n_workers)
 

@@ -72,7 +72,7 @@ class OfflineGreedy(Grouping):
             raise ConfigError("off-line greedy needs the key counts; use OfflineGreedy.from_counts(keys, counts)")
         return _OfflineGreedyRouter(self, n_workers, source, n_sources, seed)
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Every key to one worker; `plan` holds the counts of all keys."""
         workers = np.empty(len(plan.hot_keys), dtype=np.int32)
         place_heaviest_first(plan.hot_counts, np.zeros(n_workers, dtype=np.int64), workers)

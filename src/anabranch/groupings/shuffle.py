@@ -39,7 +39,7 @@ class ShuffleGrouping(Grouping):
     paper = "baseline"
     by_key = False
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """No key is at home anywhere, so the table is empty; `by_key` says so."""
         return to_all(plan.hot_keys[:0], n_workers)
 

@@ -171,6 +171,7 @@ def _magnitude(count: int) -> int:
 @njit(cache=True)
 def _level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
     """Choose quotas so that loads are level: sweeps over the heavy keys from where the last chunk left them."""
+    fixed = chunk.loads.copy()
     heavy = 0
     mean = chunk.targets.mean()
     while heavy < n_split and chunk.counts[chunk.order[heavy]] >= _LEVELLED * mean:
@@ -190,6 +191,18 @@ def _level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
         _round(chunk, flows, slot, count, rounding)
         flows.heat[slot] = decayed(flows, slot) + count
         flows.seen[slot] = flows.counts[CHUNKS]
+    _add_up(chunk, flows, n_split, fixed)
+
+
+@njit(cache=True)
+def _add_up(chunk: Chunk, flows: Flows, n_split: int, fixed: NDArray[np.float64]) -> None:
+    """Loads from whole tuples: after so many fractions, room for one tuple would be room for 0.999… of it."""
+    chunk.loads[:] = fixed
+    for a in range(n_split):
+        flow = flows.first[chunk.slots[chunk.order[a]]]
+        while flow >= 0:
+            chunk.loads[flows.workers[flow]] += flows.quotas[flow]
+            flow = flows.following[flow]
 
 
 @njit(cache=True)

@@ -26,6 +26,8 @@ _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # Standard deviations of its own that a source lets pass: those of several sources even out.
 _SLACK, _SLACK_STEEP = 0.25, 1.5
 _CELLS = 1 << 16
+# A task on Spark does not know how many there are, and says many.
+_SOURCES = 32
 _MASK = 0xFFFFFFFFFFFFFFFF
 # Chunks after which a flow that carried nothing is no longer told to other sources.
 _RECENT = 64
@@ -46,7 +48,7 @@ class Spillway(Grouping):
     ----------
     With exact counts (one source, a window that is one chunk, room in the table) no worker gets more than
     ⌈target × (1 + 2.5 tolerance)⌉ tuples, the target being its share of the chunk, if keys may have n_workers replicas.
-    A key has at most `replicas` replicas as long as it is remembered.
+    A source sends a key to at most `replicas` workers as long as it remembers it.
     A key whose home was never above its limit has one replica: its home.
     The state of a source has a fixed size: `capacity` split keys with four flows each, 2^16 counters, and a few
     numbers a worker.
@@ -116,12 +118,16 @@ class Spillway(Grouping):
         table = pooled_flows([report.sketch for report in reports if report.sketch])
         return replace(super().fold(previous, reports), table=table)
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Flows for counts that are known beforehand; those of the table before are kept as far as they serve."""
-        router = SpillwayRouter(self, n_workers, 0, 1, 0)
+        router = SpillwayRouter(self, n_workers, 0, 1, seed)
+        # Whoever runs the table sends what is not in it to an equal part of the hash space.
+        router.arcs = arcs.even(np.ones(n_workers))
         router.follow(replace(plan, sources=1))
+        # Keys of the table before that have no counts now are a chunk behind, and left out.
+        router.flows.counts[flows.CHUNKS] += 1
         router.plan_counts(plan)
-        return table_of(*flows.listed(router.flows, recent=1))
+        return table_of(*flows.listed(router.flows, recent=0))
 
 
 class SpillwayRouter(MeasuringRouter):
@@ -183,11 +189,16 @@ class SpillwayRouter(MeasuringRouter):
             self.offsets,
             tolerance,
             slack,
-            self.grouping.replicas or self.n_workers,
+            self._most,
             (0.5 + 0.618033988749 * self.source) % 1.0,
         )
         self.meta[_USED] += self.n_replicas - before
         return n_split
+
+    @property
+    def _most(self) -> int:
+        """Replicas that a key may have."""
+        return self.grouping.replicas or self.n_workers
 
     @property
     def n_replicas(self) -> int:
@@ -202,7 +213,7 @@ class SpillwayRouter(MeasuringRouter):
         used = max(0.0, float(self.meta[_USED]) - self.n_workers)
         if not self.meta[_POOLED]:
             # Sources that do not talk choose partly the same replicas.
-            used *= math.sqrt(self.n_sources)
+            used *= math.sqrt(min(self.n_sources, _SOURCES))
         drawn = min(used / max(1.0, self.grouping.budget * seen), (_MOST - _LEAST) / _STEEP)
         tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
         return tolerance, 0.0 if self.n_sources == 1 else _SLACK + _SLACK_STEEP * drawn
@@ -269,26 +280,27 @@ class SpillwayRouter(MeasuringRouter):
         position[self.workers] = np.arange(self.n_workers, dtype=np.int32)
         alive = position[workers] >= 0
         keys, workers, parts = keys[alive], position[workers[alive]], parts[alive]
-        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts)
+        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts, self._most)
         self.meta[_USED] = max(self.meta[_USED], self.n_replicas)
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         if len(previous) == len(self.offsets) and (previous == np.arange(len(previous))).all():
             return
         keys, workers, parts = flows.listed(self.flows)
-        heat = dict(zip(self.flows.keys.tolist(), self.flows.heat.tolist(), strict=True))
+        before = self.flows
+        slots = {key: slot for slot, key in enumerate(before.keys[: before.counts[flows.SPLIT]].tolist())}
         new_index = np.full(len(self.offsets), -1, np.int32)
         stayed = np.flatnonzero(previous >= 0)
         new_index[previous[stayed]] = stayed
         kept = new_index[workers] >= 0
         self.arcs = arcs.moved(self.arcs, new_index, self._known_speeds())
-        chunks = int(self.flows.counts[flows.CHUNKS])
-        self.flows = flows.empty(len(self.flows.keys))
-        self.flows.counts[flows.CHUNKS] = chunks
+        self.flows = flows.empty(len(before.keys))
+        self.flows.counts[flows.CHUNKS] = before.counts[flows.CHUNKS]
         keys, workers, parts = keys[kept], new_index[workers[kept]], parts[kept]
-        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts)
+        flows.learn(self.flows, keys, self.homes_of(keys), workers, parts, self._most)
         n = int(self.flows.counts[flows.SPLIT])
-        self.flows.heat[:n] = [heat[key] for key in self.flows.keys[:n].tolist()]
+        kept_slots = [slots[key] for key in self.flows.keys[:n].tolist()]
+        self.flows.heat[:n], self.flows.seen[:n] = before.heat[kept_slots], before.seen[kept_slots]
         self.offsets = np.zeros(self.n_workers)
         self._resize_speeds(previous)
 

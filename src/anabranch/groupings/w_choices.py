@@ -46,6 +46,6 @@ class WChoices(HeadGrouping):
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return HeadRouter(self, n_workers, source, n_sources, seed, epsilon=None)
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Hot keys to all workers; a tail key goes home, for a table cannot choose between two."""
         return to_all(plan.hot_keys[plan.hot_counts >= self.threshold(n_workers) * plan.tuples], n_workers)

@@ -143,7 +143,7 @@ def _settings(results: Sequence[Result]) -> dict[str, str]:
     for name in ("service_s", "merge_s", "report_s"):
         times = [result.settings[name] for result in results if result.settings.get(name) is not None]
         listed[name.removesuffix("_s")] = _distinct(duration(seconds) for seconds in times)
-    for name in ("report_noise", "source_key", "reset_loads"):
+    for name in ("report_noise", "source_key", "reset_loads", "edge"):
         given = [result.settings[name] for result in results if result.settings.get(name)]
         listed[name.replace("_", " ")] = _distinct("yes" if value is True else value_text(value) for value in given)
     return {name: text for name, text in listed.items() if text}

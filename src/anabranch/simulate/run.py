@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 import anabranch
 from anabranch import metrics
 from anabranch.groupings import Grouping
-from anabranch.simulate import source
+from anabranch.simulate import planned_edge, source
 from anabranch.simulate.aggregator import Aggregator
 from anabranch.simulate.edge import Edge
+from anabranch.simulate.planned_edge import PlannedEdge
 from anabranch.simulate.result import Result, Windows
 from anabranch.simulate.settings import Settings
 from anabranch.simulate.source import Tuples
@@ -57,7 +58,9 @@ def simulate(
     (1.0, True)
     """
     settings = settings or Settings()
-    if grouping.needs_counts:
+    if settings.edge == "planned":
+        planned_edge.check(grouping)
+    elif grouping.needs_counts:
         grouping = grouping.with_counts(*source.count_keys(stream, settings))
     run = _Run(grouping, settings)
     for tuples in source.in_chunks(source.read(stream, settings), run.edge.chunk):
@@ -86,13 +89,19 @@ def _column(windows: list[_Window], name: str) -> NDArray[np.float64]:
     return np.array([getattr(window, name) for window in windows], dtype=np.float64)
 
 
+def _edge(grouping: Grouping, settings: Settings) -> Edge | PlannedEdge:
+    if settings.edge == "planned":
+        return PlannedEdge(grouping, settings.n_workers, settings.seed)
+    return Edge(grouping, settings.n_sources, settings.n_workers, settings.seed)
+
+
 class _Run:
     """The running state of one simulation."""
 
     def __init__(self, grouping: Grouping, settings: Settings) -> None:
         self.grouping = grouping
         self.settings = settings
-        self.edge = Edge(grouping, settings.n_sources, settings.n_workers, settings.seed)
+        self.edge = _edge(grouping, settings)
         self.workers = Workers(settings)
         self.aggregator = Aggregator(settings)
         self.changes = settings.ordered_changes
@@ -134,7 +143,7 @@ class _Run:
         self.position += len(tuples)
         if self.position % self.settings.window_tuples == 0:
             self._end_window()
-            if self.settings.reset_loads:
+            if self.settings.reset_loads or self.settings.edge == "planned":
                 self.edge.begin_window(self.workers.report(self.last_arrival))
 
     def _change_workers(self) -> None:

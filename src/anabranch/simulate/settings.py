@@ -13,6 +13,7 @@ from anabranch.errors import ConfigError
 
 # Far above any cluster: a slip of the keyboard should not fill the memory.
 _MOST = 1_000_000
+EDGES = ("adaptive", "planned")
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,9 @@ class Settings:
         Workers that come and go.
     limit
         Read at most so many tuples; default all.
+    edge
+        Who routes: "adaptive", a router in each source; or "planned", a table that is made after each window from its
+        exact counts, for the groupings that can be written as one.
     """
 
     n_workers: int = 16
@@ -112,6 +116,7 @@ class Settings:
     source_key: str | None = None
     changes: tuple[Change, ...] = ()
     limit: int | None = None
+    edge: str = "adaptive"
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "n_sources", "window", "limit"):
@@ -133,9 +138,14 @@ class Settings:
             raise ConfigError(f"report_noise must be 0 or a positive number, got {self.report_noise}")
         if not self.speeds or not all(speed > 0 and math.isfinite(speed) for speed in self.speeds):
             raise ConfigError(f"speeds must be positive numbers, got {self.speeds}; 1 is a worker of normal speed")
+        if self.edge not in EDGES:
+            raise ConfigError(f"edge must be one of {', '.join(EDGES)}, got {self.edge!r}")
         self._check_changes()
 
     def _check_changes(self) -> None:
+        if self.changes and self.edge == "planned":
+            listed = ", ".join(str(change) for change in self.ordered_changes)
+            raise ConfigError(f"workers of the planned edge cannot change, got {listed}; use the adaptive edge")
         if self.n_workers_ever > _MOST:
             raise ConfigError(f"changes must leave at most {_MOST:,} workers, got {self.n_workers_ever:,}")
         alive = set(range(self.n_workers))
@@ -154,7 +164,7 @@ class Settings:
     def record(self) -> dict[str, Any]:
         """What a run can be repeated from, besides its stream, grouping, size, window and seed; JSON values."""
         names = ("rate", "service_s", "speeds", "report_s", "report_noise", "reset_loads", "source_key", "limit")
-        record = {name: getattr(self, name) for name in names}
+        record = {name: getattr(self, name) for name in (*names, "edge")}
         record["speeds"] = list(self.speeds)
         record["merge_s"] = self.merge_seconds
         record["changes"] = [str(change) for change in self.ordered_changes]

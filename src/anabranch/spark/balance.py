@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.aggregates import Aggregate
 from anabranch.errors import ConfigError, InputError
-from anabranch.groupings import DistributionAwareKeyGrouping, Fish, Grouping, OfflineGreedy
+from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, Spillway
 from anabranch.spark import aggregator, explain, resident
 from anabranch.spark.apply import Apply
 from anabranch.spark.edge import route_adaptively, warm_up
@@ -49,7 +49,7 @@ def balance(
         Key column or columns, of any type that Spark can group by; nulls are a key of their own. An expression such as
         ``F.window("time", "1 minute")`` is a key too.
     grouping
-        How to spread; default `Fish`.
+        How to spread; default `Spillway`.
     n_workers
         Tasks that the keyed work is spread over; default: as many as the session runs at once.
     edge
@@ -68,7 +68,7 @@ def balance(
     """
     check_spark(df.sparkSession)
     df, keys = with_keys(df, key)
-    grouping = grouping or Fish()
+    grouping = grouping or Spillway()
     n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
     edge = edge or ("planned" if not df.isStreaming and grouping.has_table() and regime == "batch" else "adaptive")
     settings = Settings(grouping, n_workers, edge, ledger, regime, flush_every, seed, work_us, keys)

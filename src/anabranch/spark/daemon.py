@@ -7,28 +7,40 @@ at once. Set as ``spark.python.daemon.module``; only where every host has anabra
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark import daemon
 
 from anabranch.aggregates import Count, Groups
-from anabranch.groupings import Fish, KeyGrouping
+from anabranch.groupings import KeyGrouping, Spillway
+from anabranch.spark.edge import load
 
 
 def load_kernels() -> None:
     """Run what nearly every query runs, so that compiled code is in memory before the first fork."""
-    keys = np.arange(64, dtype=np.uint64)
-    for grouping in (KeyGrouping(), Fish()):
-        router = grouping.build(4)
-        router.route(keys, 0.0)
-        router.snapshot()
-    groups, _ = Groups.of(pa.table({"key": [str(key) for key in keys]}), ["key"])
+    for grouping in (KeyGrouping(), Spillway()):
+        load(grouping, 4)
+    groups, _ = Groups.of(pa.table({"key": ["a", "b"]}), ["key"])
     Count().add(groups)
+
+
+def until_left(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
+    """A worker that ends in silence when Spark has left: over a Unix socket it would end with a traceback."""
+
+    def worker(sock: Any, authenticated: bool) -> int:
+        try:
+            return work(sock, authenticated)
+        except BrokenPipeError:
+            return 0
+
+    return worker
 
 
 if __name__ == "__main__":
     load_kernels()
+    vars(daemon)["worker"] = until_left(daemon.worker)
     # A worker collects garbage after every task; what was loaded here is none, and looking through it takes longer than
     # a small task.
     gc.collect()

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
 from anabranch.errors import SnapshotError
-from anabranch.groupings import Plan, Router
+from anabranch.groupings import Grouping, Plan, Router
 from anabranch.spark.keys import quoted
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.plan import plan_rows
@@ -43,8 +44,7 @@ def _route_udf(settings: Settings) -> Callable[..., Column]:
         # A batch is there as a whole, so time stands still in it; only keys that age by time need its pace.
         step_s = plan.step_s if settings.grouping.keeps_router else 0.0
         tuples = 0
-        for array in hashes:
-            keys = array.to_numpy(zero_copy_only=False).view(np.uint64)
+        for keys in in_chunks(hashes, router.chunk):
             workers = router.route(keys, plan.now + tuples * step_s, step_s)
             tuples += len(keys)
             # repartitionById wraps what is out of range, silently.
@@ -61,10 +61,35 @@ def _route_udf(settings: Settings) -> Callable[..., Column]:
     return udf.asNondeterministic()  # type: ignore[no-any-return]
 
 
+def in_chunks(hashes: Iterator[pa.Array], chunk: int) -> Iterator[NDArray[np.uint64]]:
+    """The hashes in multiples of `chunk`, so that routes do not depend on how Spark cut its Arrow batches."""
+    held: list[NDArray[np.uint64]] = []
+    n = 0
+    for array in hashes:
+        held.append(array.to_numpy(zero_copy_only=False).view(np.uint64))
+        n += len(array)
+        whole = n - n % chunk
+        if whole:
+            keys = np.concatenate(held) if len(held) > 1 else held[0]
+            yield keys[:whole]
+            held, n = [keys[whole:]], n - whole
+    if n:
+        yield np.concatenate(held)
+
+
 def warm_up(settings: Settings) -> None:
     """Compile the grouping's kernels once, here: on one machine all Python workers then find them compiled."""
     if settings.edge == "adaptive":
-        router_of(settings, 0, Plan()).route(np.arange(4096, dtype=np.uint64) << np.uint64(52), 0.0, 0.1)
+        load(settings.grouping, settings.n_workers)
+
+
+def load(grouping: Grouping, n_workers: int) -> None:
+    """Run all of a grouping's kernels."""
+    router = grouping.build(n_workers)
+    router.route(np.arange(4096, dtype=np.uint64) << np.uint64(52), 0.0, 0.1)
+    router.snapshot()
+    if not grouping.needs_counts:
+        router.follow(grouping.fold(None, [router.report()]))
 
 
 def plan_for(settings: Settings, task: Task) -> Plan:

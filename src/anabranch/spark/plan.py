@@ -96,7 +96,7 @@ def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) 
     elif settings.edge == "planned":
         plan = Grouping.fold(settings.grouping, previous, workers)
         plan = replace(plan, table=None if previous is None else previous.table)
-        plan = replace(plan, table=settings.grouping.table(plan, settings.n_workers))
+        plan = replace(plan, table=settings.grouping.table(plan, settings.n_workers, settings.seed))
     else:
         learned = [replace(r, hot_keys=Report().hot_keys, hot_counts=Report().hot_counts, tuples=0) for r in workers]
         plan = settings.grouping.fold(previous, [*edges, *learned])

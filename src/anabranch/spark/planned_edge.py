@@ -10,12 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anabranch.groupings import Grouping, Plan, Report
+from anabranch.hashing import MultiplyShift
 from anabranch.spark.keys import quoted
 from anabranch.spark.plan import as_rows, plan_rows
 from anabranch.spark.settings import HASH, WORKER, Settings
 
 # Keys of a batch DataFrame that a plan looks at. Whole-key placement needs them all; it must fit the driver.
 _HOT_KEYS = 10_000
+_HOT_KEYS_EACH = 500
 _ALL_KEYS = 2_000_000
 
 
@@ -57,17 +59,24 @@ def _counted_plan(df: DataFrame, settings: Settings) -> DataFrame:
 
 def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
     """Count every key natively and plan for it."""
-    limit = _ALL_KEYS if settings.grouping.needs_counts else _HOT_KEYS
+    limit = _ALL_KEYS if settings.grouping.needs_counts else max(_HOT_KEYS, _HOT_KEYS_EACH * settings.n_workers)
     counts = hashes.groupBy(HASH).agg(F.count(F.lit(1)).alias("n"))
     heaviest = counts.orderBy(F.desc("n"), HASH).limit(limit).toArrow()
-    hot_counts = heaviest["n"].to_numpy()
-    tuples = int(hot_counts.sum())
-    if len(hot_counts) == limit:
-        tuples = int(counts.agg(F.sum("n")).collect()[0][0])
-    report = Report(
-        tuples=tuples,
-        hot_keys=heaviest[HASH].to_numpy().view(np.uint64),
-        hot_counts=hot_counts,
-    )
+    hot_keys, hot_counts = heaviest[HASH].to_numpy().view(np.uint64), heaviest["n"].to_numpy()
+    report = Report(tuples=int(hot_counts.sum()), hot_keys=hot_keys, hot_counts=hot_counts, partials=len(hot_keys))
     plan = Grouping.fold(settings.grouping, None, [report])
-    return replace(plan, table=settings.grouping.table(plan, settings.n_workers))
+    if len(hot_keys) == limit:
+        plan = _with_cold(plan, counts, settings)
+    return replace(plan, table=settings.grouping.table(plan, settings.n_workers, settings.seed))
+
+
+def _with_cold(plan: Plan, counts: DataFrame, settings: Settings) -> Plan:
+    """The plan with what the keys beyond the heaviest bring to each home."""
+    homes = counts.groupBy(home_of(F.col(HASH), settings).alias("home"))
+    by_home = homes.agg(F.sum("n").alias("n"), F.count(F.lit(1)).alias("keys")).toArrow()
+    cold = np.zeros(settings.n_workers, dtype=np.int64)
+    cold[by_home["home"].to_numpy()] = by_home["n"].to_numpy()
+    at_home = MultiplyShift().first(plan.hot_keys, settings.n_workers, settings.seed)
+    tuples = int(cold.sum())
+    np.subtract.at(cold, at_home, plan.hot_counts)
+    return replace(plan, tuples=tuples, cold_tuples=cold, keys=int(by_home["keys"].to_numpy().sum()))

@@ -139,9 +139,9 @@ class FaultyWChoices(WChoices):
 
     faults: Faults = Faults("")
 
-    def table(self, plan: Plan, n_workers: int) -> Table:
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         self.faults.strike("edge")
-        return super().table(plan, n_workers)
+        return super().table(plan, n_workers, seed)
 
 
 def inject(faults: Faults) -> None:
