@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import groupings
+from anabranch.groupings import spill
 from anabranch.groupings.fish import FishRouter
 from anabranch.hashing import hash_keys
 from anabranch.streams import Zipf
@@ -26,18 +27,19 @@ WORKERS = (16, 128, 1024)
 BLOCK = 65_536
 STEP_S = 1e-5
 TARGETS = {"key": 300, "shuffle": 300, "partial-key": 60, "w-choices": 10, "d-choices": 6}
-TARGETS |= {"dstream": 20, "fish": 5, "dynamic-key": 10}
+TARGETS |= {"dstream": 20, "fish": 5, "dynamic-key": 10, "spillway": 20}
+PLANNING = 0.05
 FLAT = ("partial-key", "w-choices", "dstream", "dynamic-key")
 
 
-def best_rate(keys: NDArray[np.uint64], make: Callable[[], Callable[..., object]]) -> float:
+def best_rate(keys: NDArray[np.uint64], make: Callable[[], Callable[..., object]], block: int = BLOCK) -> float:
     """Best of five runs over all blocks, in M tuples/s; `make` gives a fresh router each time."""
     best = 0.0
     for _ in range(5):
         route = make()
         began = time.perf_counter()
-        for start in range(0, len(keys), BLOCK):
-            route(keys[start : start + BLOCK], start * STEP_S, STEP_S)
+        for start in range(0, len(keys), block):
+            route(keys[start : start + block], start * STEP_S, STEP_S)
         best = max(best, len(keys) / (time.perf_counter() - began) / 1e6)
     return best
 
@@ -59,8 +61,33 @@ def measure(n_tuples: int, candidates: list[str]) -> tuple[float, dict[str, list
             state[name] = max(state.get(name, 0), router.nbytes if n_workers == 128 else 0)
             if isinstance(router, FishRouter):
                 candidates.append(f"{router.mean_candidates:.1f}")
-            rates.setdefault(name, []).append(best_rate(keys, lambda g=grouping, n=n_workers: g.build(n).route))
+            # A router that looks ahead gets whole chunks.
+            block = BLOCK if router.chunk == 1 else -(-BLOCK // router.chunk) * router.chunk
+            make = lambda g=grouping, n=n_workers: g.build(n).route  # noqa: E731
+            rates.setdefault(name, []).append(best_rate(keys, make, block))
     return copy, rates, state
+
+
+def planning_share(n_tuples: int, n_workers: int) -> float:
+    """Part of Spillway's time that its plans take."""
+    stream = Zipf(n_tuples=n_tuples, n_keys=1_000_000, z=1.2)
+    keys = np.concatenate([hash_keys(batch.column("key")) for batch in stream.batches(seed=1)])
+    router = groupings.Spillway().build(n_workers)
+    router.route(keys[: 2 * router.chunk])
+    seconds, plan = [], spill.plan
+
+    def timed(*arguments: object) -> int:
+        began = time.perf_counter()
+        n_split: int = plan(*arguments)
+        seconds.append(time.perf_counter() - began)
+        return n_split
+
+    spill.plan = timed
+    began = time.perf_counter()
+    router.route(keys)
+    whole = time.perf_counter() - began
+    spill.plan = plan
+    return sum(seconds) / whole
 
 
 def main() -> int:
@@ -92,6 +119,11 @@ def main() -> int:
         )
         if (target and middle < target) or (name in FLAT and growth >= 2):
             missed.append(name)
+    share = planning_share(args.tuples, WORKERS[-1])
+    if share >= PLANNING:
+        missed.append("planning")
+    lines.append("")
+    lines.append(f"Spillway plans in {share:.1%} of its time with {WORKERS[-1]} workers; target: below {PLANNING:.0%}.")
     lines.append("")
     lines.append(f"Missed targets: {', '.join(missed) or 'none'}.")
     text = "\n".join(lines) + "\n"

@@ -96,6 +96,7 @@ def plan(
     chunk: Chunk,
     flows: Flows,
     n: int,
+    n_split: int,
     frequency: NDArray[np.float32],
     offsets: NDArray[np.float64],
     tolerance: float,
@@ -105,11 +106,10 @@ def plan(
 ) -> int:
     """Give every flow its quota of the chunk's first `n` distinct keys; flows are added where a worker overflows.
 
-    `chunk.loads` holds what is fixed beforehand, `chunk.targets` what each worker should get. A worker may have its
-    target × (1 + tolerance) and `slack` standard deviations of what chance brings it; `offsets` is added to its load,
-    and `most` is the cap on a key's replicas. Returns the number of split keys in the chunk.
+    `place` comes first and says how many are split. `chunk.loads` holds what is fixed, `chunk.targets` what each worker
+    should get. A worker may have its target × (1 + tolerance) and `slack` standard deviations of what chance brings it;
+    `offsets` is added to its load, and `most` is the cap on a key's replicas. Returns the number of split keys.
     """
-    n_split = _place_whole(chunk, flows, n)
     for worker in range(len(chunk.loads)):
         chunk.loads[worker] += offsets[worker]
     _order(chunk, n_split)
@@ -122,8 +122,8 @@ def plan(
 
 
 @njit(cache=True)
-def _place_whole(chunk: Chunk, flows: Flows, n: int) -> int:
-    """Send home what is not split; list the split keys."""
+def place(chunk: Chunk, flows: Flows, n: int) -> int:
+    """Send home what is not split, on top of `chunk.loads`; list the split keys and return their number."""
     mean = 0.0
     for target in chunk.targets:
         mean += target / len(chunk.targets)

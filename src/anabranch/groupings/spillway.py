@@ -63,7 +63,7 @@ class Spillway(Grouping):
     memory
         Chunks over which a source without a plan evens out a worker that is above its target again and again.
     chunk
-        Tuples that are counted and planned at a time.
+        Tuples that are counted and planned at a time; default max(10 000, 100 n_workers).
     replicas
         Most replicas of a key; default n_workers.
     capacity
@@ -91,7 +91,7 @@ class Spillway(Grouping):
     tolerance: float = 0.05
     budget: float = 0.04
     memory: float = 8.0
-    chunk: int = 10_000
+    chunk: int | None = None
     replicas: int | None = None
     capacity: int | None = None
     speeds: tuple[float, ...] = ()
@@ -141,7 +141,7 @@ class SpillwayRouter(MeasuringRouter):
 
     def __init__(self, grouping: Spillway, n_workers: int, source: int, n_sources: int, seed: int) -> None:
         super().__init__(grouping, n_workers, source, n_sources, seed)
-        self.chunk = grouping.chunk
+        self.chunk = grouping.chunk or max(10_000, 100 * n_workers)
         self.flows = flows.empty(grouping.capacity or max(16_384, 4 * n_workers))
         self.frequency = np.zeros(_CELLS, np.float32)
         self.meta = np.zeros(3)
@@ -161,11 +161,11 @@ class SpillwayRouter(MeasuringRouter):
 
     def _space(self, n: int) -> spill.Chunk:
         if self.work is None or len(self.work.keys) < n or len(self.work.loads) != self.n_workers:
-            self.work = spill.work_space(n, len(self.flows.workers), self.n_workers)
+            self.work = spill.work_space(max(n, 1024), len(self.flows.workers), self.n_workers)
         return self.work
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
-        work = self._space(self.grouping.chunk)
+        work = self._space(min(len(keys), self.chunk))
         n = _count(keys, work.table, work.keys, work.counts, work.index_of)
         _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
         self.meta[_KEYS] += _remember(work, n, self.frequency)
@@ -185,6 +185,7 @@ class SpillwayRouter(MeasuringRouter):
             work,
             self.flows,
             n,
+            spill.place(work, self.flows, n),
             self.frequency,
             self.offsets,
             tolerance,
