@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/frontier.py [--data DIR] [--quick | --full] [--tuples N] [--keep FILE] [--write]
 
 Spillway on every stream, with 16 to 1024 workers and 1 to 20 sources, then all groupings on the same streams, shorter
-and with fewer workers (--full: all). Some twenty minutes on two cores; --quick takes two. --data adds
+and with fewer workers (--full: all). Some twenty minutes on two cores; --quick takes one. --data adds
 every Parquet file of a folder that has a column `key`. --keep stores measured cells, so that an interrupted run can go
 on; --write stores the tables and the picture as benchmarks/results/frontier.md and .svg. Exits 1 where a claim fails.
 """
@@ -72,7 +72,7 @@ RIVALRY = (
 NAMED = {
     **dict.fromkeys(("key", "shuffle", "fish"), (7, 6, "left")),
     "partial-key": (-6, 6, "right"),
-    "d-choices": (-6, -11, "right"),
+    "d-choices": (-7, -4, "right"),
     "spillway": (0, 10, "center"),
 }
 LISTED = ("key", "shuffle", "partial-key", "d-choices", "w-choices", "consistent", "fish")

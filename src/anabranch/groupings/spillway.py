@@ -24,7 +24,7 @@ from anabranch.sketches.slot_table import home as probe_from
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # Standard deviations of its own that a source lets pass: those of several sources even out.
-_SLACK, _SLACK_STEEP = 0.25, 1.5
+_SLACK, _SLACK_STEEP = 0.25, 1.2
 _CELLS = 1 << 16
 # A task on Spark does not know how many there are, and says many.
 _SOURCES = 32
@@ -33,7 +33,7 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 _RECENT = 64
 _OWN = ("frequency", "offsets", "meta", "arcs", *SPEEDS)
 # Cells of the router's `meta` array.
-_USED, _KEYS, _POOLED = 0, 1, 2
+_USED, _KEYS, _POOLED, _TUPLES, _FRESH = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ class SpillwayRouter(MeasuringRouter):
     """Spillway in one source.
 
     `frequency` counts tuples by a part of the key's hash, `offsets` is what a worker is ahead of its target again and
-    again, `meta` holds the flows made, the cells of `frequency` in use, and whether plans come.
+    again, `meta` holds the flows made, the cells of `frequency` in use, whether plans come, the tuples so far, and how
+    many of the last ones were the first of a cell.
     """
 
     grouping: Spillway
@@ -144,7 +145,7 @@ class SpillwayRouter(MeasuringRouter):
         self.chunk = grouping.chunk or max(10_000, 100 * n_workers)
         self.flows = flows.empty(grouping.capacity or max(16_384, 4 * n_workers))
         self.frequency = np.zeros(_CELLS, np.float32)
-        self.meta = np.zeros(3)
+        self.meta = np.zeros(5)
         self.offsets = np.zeros(n_workers)
         self.arcs = arcs.even(self._known_speeds())
         self.work: spill.Chunk | None = None
@@ -168,7 +169,7 @@ class SpillwayRouter(MeasuringRouter):
         work = self._space(min(len(keys), self.chunk))
         n = _count(keys, work.table, work.keys, work.counts, work.index_of)
         _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
-        self.meta[_KEYS] += _remember(work, n, self.frequency)
+        self._learn_keys(_remember(work, n, self.frequency), len(keys))
         work.targets[:] = self._shares() * len(keys)
         work.loads[:] = 0.0
         n_split = self._plan(work, n)
@@ -207,15 +208,25 @@ class SpillwayRouter(MeasuringRouter):
         n_flows = len(self.flows.workers) - self.flows.counts[flows.N_FREE]
         return int(n_flows - self.flows.counts[flows.SPLIT])
 
+    def _learn_keys(self, fresh: int, tuples: int) -> None:
+        self.meta[_KEYS] += fresh
+        self.meta[_TUPLES] += tuples
+        self.meta[_FRESH] += (fresh / tuples - self.meta[_FRESH]) / self.grouping.memory
+
+    def _all_keys(self) -> float:
+        """Distinct keys of all sources: those seen here, grown as they have grown here (Heaps' law)."""
+        cells = float(_CELLS)
+        seen = max(1.0, cells * math.log(cells / max(1.0, cells - self.meta[_KEYS])))
+        growth = min(1.0, float(self.meta[_TUPLES] * self.meta[_FRESH]) / seen)
+        return float(seen * min(self.n_sources, _SOURCES) ** growth)
+
     def _tolerances(self) -> tuple[float, float]:
         """Tolerated part above the target, and tolerated standard deviations: the more, the dearer replicas are."""
-        cells = float(_CELLS)
-        seen = cells * math.log(cells / max(1.0, cells - self.meta[_KEYS]))
         used = max(0.0, float(self.meta[_USED]) - self.n_workers)
         if not self.meta[_POOLED]:
             # Sources that do not talk choose partly the same replicas.
             used *= math.sqrt(min(self.n_sources, _SOURCES))
-        drawn = min(used / max(1.0, self.grouping.budget * seen), (_MOST - _LEAST) / _STEEP)
+        drawn = min(used / max(1.0, self.grouping.budget * self._all_keys()), (_MOST - _LEAST) / _STEEP)
         tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
         return tolerance, 0.0 if self.n_sources == 1 else _SLACK + _SLACK_STEEP * drawn
 
@@ -226,7 +237,8 @@ class SpillwayRouter(MeasuringRouter):
         memory = self.grouping.memory
         self.offsets *= 1 - 0.1 / memory
         self.offsets += (work.loads - work.targets) / memory
-        np.clip(self.offsets, -0.5 * work.targets, 0.5 * work.targets, out=self.offsets)
+        # What a worker was below its target is past: to make up for it would overload it now.
+        np.clip(self.offsets, 0.0, 0.5 * work.targets, out=self.offsets)
 
     def _end_chunk(self) -> None:
         self.flows.counts[flows.CHUNKS] += 1
