@@ -33,7 +33,8 @@ def until_left(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
         try:
             return work(sock, authenticated)
         except BrokenPipeError:
-            return 0
+            # Anything but 0: the daemon would call it again, for ever.
+            return 1
 
     return worker
 
