@@ -98,7 +98,11 @@ def test_one_source_routes_as_the_simulators_edge_does(spark, grouping):
     df = numbered(spark.createDataFrame(skewed(1, 1000)).coalesce(1))
     ((keys, workers),) = routes_of(balance(df, "key", grouping, 5, edge="adaptive").routed()).values()
     tuples = Tuples(0, keys, np.zeros(len(keys)), None)
-    assert workers == Edge(grouping, 1, 5, seed=0).route(tuples).tolist()
+    edge = Edge(grouping, 1, 5, seed=0)
+    if grouping.name == "spillway":
+        # It asks how many sources there are, and a task without a plan says many.
+        edge.routers[0].n_sources = 1024
+    assert workers == edge.route(tuples).tolist()
     if grouping.name != "key":
         assert len(set(workers)) > 1
 
