@@ -51,7 +51,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.memory", "2g")
         # Python workers are forked from a process that has loaded numba: without it, loading takes most of the time.
         .config("spark.python.daemon.module", "anabranch.spark.daemon")
-        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.session.timeZone", "UTC")
         # True by default since 4.2.
