@@ -157,8 +157,7 @@ def test_ctrl_c_ends_a_run_after_its_batch(spark, run, tmp_path):
     assert lines[-1].startswith("stopped after ")
     assert signal.getsignal(signal.SIGINT) is handler
     done_batches = len(list((tmp_path / "state" / "commits").glob("[0-9]*")))
-    # Spark may commit one more batch while it stops, and tells of it too late.
-    assert done_batches - sum(line.startswith("batch ") for line in lines) in (0, 1)
+    assert sum(line.startswith("batch ") for line in lines) == done_batches
 
 
 @pytest.mark.spark

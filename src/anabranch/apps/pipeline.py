@@ -145,6 +145,9 @@ class Pipeline:
                 running = last
             # A batch in progress is left to end: stopping then costs nothing, and nothing is done twice.
             if running is not None and (last > running or not query.status["isTriggerActive"]):
+                _end(query)
+                # One more may have been done by then.
+                self._tell(query, last, events)
                 return
 
     def _tell(self, query: StreamingQuery, last: int, events: Events) -> int:

@@ -7,8 +7,6 @@ at once. Set as ``spark.python.daemon.module``; only where every host has anabra
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 from pyspark import daemon
@@ -26,22 +24,8 @@ def load_kernels() -> None:
     Count().add(groups)
 
 
-def until_left(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
-    """A worker that ends in silence when Spark has left: over a Unix socket it would end with a traceback."""
-
-    def worker(sock: Any, authenticated: bool) -> int:
-        try:
-            return work(sock, authenticated)
-        except BrokenPipeError:
-            # Anything but 0: the daemon would call it again, for ever.
-            return 1
-
-    return worker
-
-
 if __name__ == "__main__":
     load_kernels()
-    vars(daemon)["worker"] = until_left(daemon.worker)
     # A worker collects garbage after every task; what was loaded here is none, and looking through it takes longer than
     # a small task.
     gc.collect()

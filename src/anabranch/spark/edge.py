@@ -72,7 +72,7 @@ def in_chunks(hashes: Iterator[pa.Array], chunk: int) -> Iterator[NDArray[np.uin
         if whole:
             keys = np.concatenate(held) if len(held) > 1 else held[0]
             yield keys[:whole]
-            held, n = [keys[whole:]], n - whole
+            held, n = [keys[whole:]] if whole < n else [], n - whole
     if n:
         yield np.concatenate(held)
 
