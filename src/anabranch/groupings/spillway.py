@@ -168,7 +168,7 @@ class SpillwayRouter(MeasuringRouter):
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
         work = self._space(min(len(keys), self.chunk))
         n = _count(keys, work.table, work.keys, work.counts, work.index_of)
-        _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
+        self._find_homes(work.keys[:n], work.homes, work.steps)
         self._learn_keys(_remember(work, n, self.frequency), len(keys))
         work.targets[:] = self._shares() * len(keys)
         work.loads[:] = 0.0
@@ -249,7 +249,7 @@ class SpillwayRouter(MeasuringRouter):
         n = len(plan.hot_keys)
         work = self._space(n)
         work.keys[:n], work.counts[:n] = plan.hot_keys, plan.hot_counts
-        _find_homes(work, n, self.arcs, *self._seeding(), self.n_workers)
+        self._find_homes(work.keys[:n], work.homes, work.steps)
         self.meta[_KEYS] += _remember(work, n, self.frequency)
         cold = max(0, plan.tuples - int(plan.hot_counts.sum()))
         known = len(plan.cold_tuples) == self.n_workers
@@ -263,10 +263,13 @@ class SpillwayRouter(MeasuringRouter):
 
     def homes_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
         """Home worker of each key."""
-        work = spill.work_space(max(1, len(keys)), 1, self.n_workers)
-        work.keys[: len(keys)] = keys
-        _find_homes(work, len(keys), self.arcs, *self._seeding(), self.n_workers)
-        return work.homes[: len(keys)]
+        homes, steps = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
+        self._find_homes(keys, homes, steps)
+        return homes
+
+    def _find_homes(self, keys: NDArray[np.uint64], homes: NDArray[np.int32], steps: NDArray[np.int32]) -> None:
+        """Write the home of each key, and the step in which it tries other workers."""
+        _find_homes(keys, homes, steps, self.arcs, *self._seeding(), self.n_workers)
 
     def report(self) -> Report:
         keys, workers, parts = flows.listed(self.flows, _RECENT)
@@ -372,10 +375,16 @@ def _count(
 
 @njit(cache=True)
 def _find_homes(
-    work: spill.Chunk, n: int, owners: NDArray[np.int32], seed: np.uint64, seeded: bool, n_workers: int
+    keys: NDArray[np.uint64],
+    homes: NDArray[np.int32],
+    steps: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    seed: np.uint64,
+    seeded: bool,
+    n_workers: int,
 ) -> None:
-    for j in range(n):
-        work.homes[j], work.steps[j] = _home_and_step(work.keys[j], owners, seed, seeded, n_workers)
+    for j in range(len(keys)):
+        homes[j], steps[j] = _home_and_step(keys[j], owners, seed, seeded, n_workers)
 
 
 @njit(cache=True)

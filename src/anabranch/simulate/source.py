@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,13 +39,15 @@ class Tuples:
         sources = None if self.sources is None else self.sources[begin:end]
         return Tuples(self.start + begin, self.keys[begin:end], self.arrivals[begin:end], sources)
 
-    def joined(self, others: Tuples) -> Tuples:
-        """These and the ones right behind them."""
-        sources = None
-        if self.sources is not None and others.sources is not None:
-            sources = np.concatenate([self.sources, others.sources])
-        keys = np.concatenate([self.keys, others.keys])
-        return Tuples(self.start, keys, np.concatenate([self.arrivals, others.arrivals]), sources)
+    @classmethod
+    def joined(cls, parts: Sequence[Tuples]) -> Tuples:
+        """Consecutive tuples as one."""
+        if len(parts) == 1:
+            return parts[0]
+        keys = np.concatenate([part.keys for part in parts])
+        arrivals = np.concatenate([part.arrivals for part in parts])
+        sources = [part.sources for part in parts if part.sources is not None]
+        return cls(parts[0].start, keys, arrivals, np.concatenate(sources) if sources else None)
 
 
 def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
@@ -80,15 +82,18 @@ def read(stream: Stream, settings: Settings) -> Iterator[Tuples]:
 
 def in_chunks(batches: Iterator[Tuples], size: int) -> Iterator[Tuples]:
     """The same tuples in pieces of a multiple of `size`, for routers that look ahead; the last may be shorter."""
-    held: Tuples | None = None
+    held: list[Tuples] = []
+    n = 0
     for tuples in batches:
-        held = tuples if held is None else held.joined(tuples)
-        whole = len(held) - len(held) % size
+        held.append(tuples)
+        n += len(tuples)
+        whole = n - n % size
         if whole:
-            yield held.slice(0, whole)
-            held = held.slice(whole, len(held)) if whole < len(held) else None
-    if held is not None:
-        yield held
+            joined = Tuples.joined(held)
+            yield joined.slice(0, whole)
+            held, n = [joined.slice(whole, n)] if whole < n else [], n - whole
+    if held:
+        yield Tuples.joined(held)
 
 
 def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:
