@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ from anabranch.groupings import (
     Grouping,
     KeyGrouping,
     PartialKeyGrouping,
-    Plan,
     ShuffleGrouping,
     Spillway,
     WChoices,
@@ -178,34 +177,16 @@ def streamed(spark: SparkSession, folder: Path, build: Build, n_sources: int = N
 
 
 def simulated_replication(name: str, stream: Stream, tuples: int, n_batches: int) -> float:
-    """Replication a window, the first left out, of the same routers on the same tuples without Spark."""
+    """Replication a window, the first left out, of the same grouping and edge on the same tuples without Spark."""
     grouping, edge = VARIANTS[name]
-    if edge != "adaptive":
-        return _native_replication(name, stream, tuples, n_batches)
-    settings = Simulated(N_WORKERS, N_SOURCES, window=tuples, reset_loads=True, limit=tuples * n_batches)
+    settings = Simulated(
+        N_WORKERS, N_SOURCES, window=tuples, reset_loads=True, limit=tuples * n_batches,
+        edge="adaptive" if edge == "local" else edge,
+    )  # fmt: skip
+    if edge == "local":
+        # Tuples stay at their source, and those go in turn: one source that deals them out.
+        grouping, settings = ShuffleGrouping(), replace(settings, n_workers=N_SOURCES, n_sources=1)
     return float(simulate(stream, grouping, settings).windows.replication[1:].mean())
-
-
-def _native_replication(name: str, stream: Stream, tuples: int, n_batches: int) -> float:
-    """The simulator has routers only; a native edge is a table, and its routes are computed here."""
-    plan, found = Plan(), []
-    for batch in stream.batches(size=tuples, stop=tuples * n_batches):
-        keys, codes, counts = np.unique(hash_keys(batch["key"]), return_inverse=True, return_counts=True)
-        workers = _native_routes(name, keys, codes, plan)
-        found.append(len(np.unique(codes * N_WORKERS + workers)) / len(keys))
-        plan = Plan(tuples=tuples, hot_keys=keys, hot_counts=counts)
-    return statistics.mean(found[1:])
-
-
-def _native_routes(name: str, keys: NDArray[np.uint64], codes: NDArray[np.int64], plan: Plan) -> NDArray[Any]:
-    anywhere = np.random.default_rng(0).integers(0, N_WORKERS, len(codes))
-    if name == "local":
-        return np.arange(len(codes)) % N_SOURCES
-    if name == "shuffle":
-        return anywhere
-    home = MultiplyShift().first(keys, N_WORKERS, 0)[codes]
-    table = VARIANTS[name][0].table(plan, N_WORKERS) if name == "w-choices" else None
-    return home if table is None else np.where(np.isin(keys, table.keys)[codes], anywhere, home)
 
 
 def balance_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace, claims: Claims) -> list[str]:
