@@ -53,17 +53,17 @@ class Reference:
 
 
 def check_structure(sketch: EpochCounters) -> None:
-    """The heap is a heap by (count, slot), its inverse is right, and the table finds every key and nothing else."""
+    """The heap is a heap by (floor, slot), no floor is above its count, the table finds every key and nothing else."""
     state, n = sketch.state, int(sketch.state.sizes[0])
-    order = [(state.counts[at], state.heap[at]) for at in range(n)]
+    order = [(state.floors[at], state.heap[at]) for at in range(n)]
     assert all(order[(at - 1) // 4] < order[at] for at in range(1, n))
     assert sorted(state.heap[:n].tolist()) == list(range(n))
-    assert state.place[state.heap[:n]].tolist() == list(range(n))
+    assert (state.floors[:n] <= state.counts[state.heap[:n]]).all()
     assert (state.table[state.where[:n]] == np.arange(1, n + 1)).all()
     assert np.count_nonzero(state.table) == n
     keys = state.keys[:n]
     assert len(set(keys.tolist())) == n
-    assert sketch.estimate(keys).tolist() == state.counts[state.place[:n]].tolist()
+    assert sketch.estimate(keys).tolist() == state.counts[:n].tolist()
     assert state.sums[1] == state.counts[:n].max(initial=0.0)
 
 

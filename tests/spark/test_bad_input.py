@@ -64,6 +64,7 @@ def test_keys_that_cannot_be_grouped_by(df, key, error, message):
         ({"regime": "nomad"}, "regime must be one of batch, resident, got 'nomad'"),
         ({"flush_every": 0}, "flush_every must be at least 1 batch, got 0"),
         ({"flush_every": 2}, 'flush_every is for regime="resident"; the batch regime flushes every batch'),
+        ({"edge": "adaptive", "deal_by": "key"}, "deal_by is for the planned edge; the adaptive edge repeats itself"),
         ({"work_us": -1.0}, "work_us must not be negative, got -1"),
         (
             {"edge": "planned"},
@@ -82,6 +83,11 @@ def test_settings_outside_their_rules(df, given, message):
     given = {"grouping": PartialKeyGrouping(), "n_workers": 2} | given
     with pytest.raises(ConfigError, match=message):
         balance(df, "key", **given)
+
+
+def test_rows_cannot_be_dealt_out_by_a_column_that_is_not_there(df):
+    with pytest.raises(InputError, match="deal_by names column offset, which is not there; there are key"):
+        balance(df, "key", WChoices(), 2, edge="planned", deal_by=["key", "offset"])
 
 
 def test_a_planned_stream_without_a_ledger_would_be_key_grouping_in_disguise(stream):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.groupings.plan import Plan, Report
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.kernels import njit
-from anabranch.sketches import EpochCounters, epoch_counters
+from anabranch.sketches import EpochCounters, epoch_counters, slot_table
 from anabranch.sketches.epoch_counters import EpochArrays
 
 # Arrays of a router's state that are not its counters'.
@@ -259,7 +260,7 @@ def _route(
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     heap: NDArray[np.int32],
-    place: NDArray[np.int32],
+    floors: NDArray[np.float64],
     sums: NDArray[np.float64],
     sizes: NDArray[np.int64],
     assigned: NDArray[np.int32],
@@ -277,15 +278,17 @@ def _route(
 ) -> None:
     n = len(backlog)
     for i in range(len(keys)):
-        slot, fresh = epoch_counters.add(
-            counts, monitored, table, where, heap, place, sums, sizes, keys[i], epoch, alpha
-        )
-        if fresh:
+        if sizes[1] == epoch:
+            epoch_counters.end_epoch(counts, heap, floors, sums, sizes, alpha)
+        at = slot_table.place_of(keys[i], monitored, table)
+        slot = table[at] - 1
+        if slot < 0:
+            slot = epoch_counters.enter(counts, monitored, table, where, heap, floors, sizes, keys[i], at)
             assigned[slot] = 0
+        count = epoch_counters.count_once(counts, sums, sizes, slot)
         if mode == _D_CHOICES and tally[0] % _SOLVE_EVERY == 0:
             tally[2] = _head_choices(counts[: sizes[0]], theta, sums[0], n)
         d = 2
-        count = counts[place[slot]]
         if count > theta * sums[0]:
             if mode == _CHK:
                 d = max(_graded_choices(count, sums[1], d_min, n), assigned[slot])
@@ -319,12 +322,8 @@ def _route(
 @njit(cache=True, inline="always")
 def _graded_choices(count: float, top: float, d_min: int, n: int) -> int:
     """Algorithm 2: half as many workers for each halving of the frequency."""
-    d = n
-    ratio = top / count
-    while ratio >= 2 and d > 0:
-        ratio /= 2
-        d //= 2
-    return max(d, d_min)
+    _, exponent = math.frexp(top / count)
+    return max(n >> min(exponent - 1, 31), d_min)
 
 
 @njit(cache=True)

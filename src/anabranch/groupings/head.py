@@ -14,7 +14,7 @@ from anabranch.groupings.partial_key import least_loaded_candidate
 from anabranch.groupings.plan import Plan, Report
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
-from anabranch.sketches import SpaceSaving, ordered_counters, space_saving
+from anabranch.sketches import SpaceSaving, ordered_counters, slot_table, space_saving
 from anabranch.sketches.ordered_counters import OrderedCounters
 from anabranch.sketches.space_saving import Summary
 
@@ -141,10 +141,14 @@ def _route(
     n = len(loads)
     total, choices = meta[_TOTAL], meta[_CHOICES]
     for i in range(len(keys)):
-        slot = space_saving.add(count, order, items, blocks, free, monitored, error, table, where, keys[i], 1)
+        at = slot_table.place_of(keys[i], monitored, table)
+        slot = table[at] - 1
+        if slot < 0:
+            slot = space_saving.enter(count, order, monitored, error, table, where, keys[i], at)
+        ordered_counters.increment(count, order, items, blocks, free, slot, 1)
         total += 1
         if epsilon >= 0 and total >= meta[_SOLVE_AT]:
-            choices = distinct_choices(solve_choices(count, order, total, theta, epsilon, n), n)
+            choices = _candidates_of_head(count, order, total, theta, epsilon, n)
             meta[_SOLVE_AT] = total + min(max(total // 20, 100), 10_000)
         if count[slot] < theta * total:
             worker = first[i] if loads[first[i]] <= loads[second[i]] else second[i]
@@ -163,6 +167,13 @@ def distinct_choices(choices: int, n_workers: int) -> int:
     if choices >= n_workers:
         return n_workers
     return int(np.ceil(n_workers - n_workers * ((n_workers - 1) / n_workers) ** choices))
+
+
+@njit(cache=True)
+def _candidates_of_head(
+    count: NDArray[np.int64], order: NDArray[np.int32], total: int, theta: float, epsilon: float, n_workers: int
+) -> int:
+    return distinct_choices(solve_choices(count, order, total, theta, epsilon, n_workers), n_workers)
 
 
 @njit(cache=True)

@@ -15,9 +15,10 @@ from anabranch.sketches import slot_table
 class EpochArrays(NamedTuple):
     """Flat arrays of the sketch, for kernels.
 
-    Slot s counts `keys[s]`, and its count is ``counts[place[s]]``: counts stand in the order of a four-way heap by
-    (count, slot), so that a step down it reads neighbours in memory. `heap` is the inverse of `place`. `sums` holds the
-    decayed total and the largest count; `sizes` the slots in use and the tuples of the current epoch.
+    Slot s counts `keys[s]` and has `counts[s]`. `heap` holds the slots as a four-way heap by (count, slot) and
+    `floors` the counts by which they are ordered: those of some time ago, never above the counts now, for most keys
+    never come near the top and need not be moved. `sums` holds the decayed total and the largest count; `sizes` the
+    slots in use and the tuples of the current epoch.
     """
 
     counts: NDArray[np.float64]
@@ -25,7 +26,7 @@ class EpochArrays(NamedTuple):
     table: NDArray[np.int32]
     where: NDArray[np.int32]
     heap: NDArray[np.int32]
-    place: NDArray[np.int32]
+    floors: NDArray[np.float64]
     sums: NDArray[np.float64]
     sizes: NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class EpochCounters:
             table=slot_table.empty(capacity),
             where=np.zeros(capacity, dtype=np.int32),
             heap=np.zeros(capacity, dtype=np.int32),
-            place=np.zeros(capacity, dtype=np.int32),
+            floors=np.zeros(capacity),
             sums=np.zeros(2),
             sizes=np.zeros(2, dtype=np.int64),
         )
@@ -111,7 +112,7 @@ class EpochCounters:
     def top(self, n: int | None = None) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Keys and counts of the `n` heaviest (all if None), heaviest first."""
         used = int(self.state.sizes[0])
-        counts, keys = self.state.counts[:used], self.state.keys[self.state.heap[:used]]
+        counts, keys = self.state.counts[:used], self.state.keys[:used]
         order = np.lexsort((keys, -counts))[:n]
         return keys[order], counts[order]
 
@@ -129,11 +130,10 @@ class EpochCounters:
         n = len(kept)
         self.state.keys[:n] = keys[kept]
         self.state.counts[:n] = counts[kept]
-        self.state.heap[:n] = np.arange(n)
         self.state.sums[:] = total, counts.max(initial=0.0)
         self.state.sizes[:] = n, 0
         slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
-        _heapify(self.state.counts, self.state.heap, self.state.place, n)
+        _heapify(self.state.counts, self.state.heap, self.state.floors, n)
 
 
 @njit(cache=True, inline="always")
@@ -141,118 +141,117 @@ def _less(count_a: float, slot_a: int, count_b: float, slot_b: int) -> bool:
     return count_a < count_b or (count_a == count_b and slot_a < slot_b)
 
 
-@njit(cache=True, inline="always")
-def _sift_down(
-    counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], at: int, size: int
-) -> None:
+@njit(cache=True)
+def _sift_down(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int, size: int) -> None:
     slot = heap[at]
-    count = counts[at]
+    floor = floors[at]
     while True:
         child = 4 * at + 1
         if child >= size:
             break
         least = child
         for other in range(child + 1, min(child + 4, size)):
-            if _less(counts[other], heap[other], counts[least], heap[least]):
+            if _less(floors[other], heap[other], floors[least], heap[least]):
                 least = other
-        if _less(count, slot, counts[least], heap[least]):
+        if _less(floor, slot, floors[least], heap[least]):
             break
         heap[at] = heap[least]
-        counts[at] = counts[least]
-        place[heap[at]] = at
+        floors[at] = floors[least]
         at = least
     heap[at] = slot
-    counts[at] = count
-    place[slot] = at
+    floors[at] = floor
 
 
 @njit(cache=True)
-def _sift_up(counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], at: int) -> None:
+def _sift_up(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int) -> None:
     slot = heap[at]
-    count = counts[at]
+    floor = floors[at]
     while at > 0:
         parent = (at - 1) // 4
-        if not _less(count, slot, counts[parent], heap[parent]):
+        if not _less(floor, slot, floors[parent], heap[parent]):
             break
         heap[at] = heap[parent]
-        counts[at] = counts[parent]
-        place[heap[at]] = at
+        floors[at] = floors[parent]
         at = parent
     heap[at] = slot
-    counts[at] = count
-    place[slot] = at
+    floors[at] = floor
 
 
 @njit(cache=True)
-def _heapify(counts: NDArray[np.float64], heap: NDArray[np.int32], place: NDArray[np.int32], size: int) -> None:
+def _heapify(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArray[np.float64], size: int) -> None:
     for at in range(size):
-        place[heap[at]] = at
+        heap[at] = at
+        floors[at] = counts[at]
     for at in range((size + 2) // 4, -1, -1):
         if at < size:
-            _sift_down(counts, heap, place, at, size)
+            _sift_down(heap, floors, at, size)
 
 
 @njit(cache=True)
-def _decay(
+def _least(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArray[np.float64], size: int) -> int:
+    """The slot with the least count, the lowest of several: slots that have grown leave the top until one has not."""
+    while floors[0] < counts[heap[0]]:
+        floors[0] = counts[heap[0]]
+        _sift_down(heap, floors, 0, size)
+    return int(heap[0])
+
+
+@njit(cache=True)
+def end_epoch(
     counts: NDArray[np.float64],
     heap: NDArray[np.int32],
-    place: NDArray[np.int32],
+    floors: NDArray[np.float64],
     sums: NDArray[np.float64],
-    size: int,
+    sizes: NDArray[np.int64],
     alpha: float,
 ) -> None:
-    """End of an epoch. Counts so small that they round to the same value change their order, hence the new heap."""
-    for at in range(size):
-        counts[at] *= alpha
+    """Counts decay. Those so small that they round to the same value change their order, hence the new heap."""
+    sizes[1] = 0
+    if alpha == 1:
+        return
+    for slot in range(sizes[0]):
+        counts[slot] *= alpha
     sums *= alpha
-    _heapify(counts, heap, place, size)
+    _heapify(counts, heap, floors, sizes[0])
 
 
-@njit(cache=True, inline="always")
-def add(
+@njit(cache=True)
+def enter(
     counts: NDArray[np.float64],
     keys: NDArray[np.uint64],
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     heap: NDArray[np.int32],
-    place: NDArray[np.int32],
-    sums: NDArray[np.float64],
+    floors: NDArray[np.float64],
     sizes: NDArray[np.int64],
     key: np.uint64,
-    epoch: int,
-    alpha: float,
-) -> tuple[int, bool]:
-    """Count `key` once; its slot, and whether the slot was another key's or nobody's before."""
-    if sizes[1] == epoch:
-        if alpha < 1:
-            _decay(counts, heap, place, sums, sizes[0], alpha)
-        sizes[1] = 0
-    at = slot_table.place_of(key, keys, table)
-    slot = table[at] - 1
-    fresh = slot < 0
-    if fresh:
-        grows = sizes[0] < len(keys)
-        slot = np.int32(sizes[0]) if grows else heap[0]
-        previous = where[slot]
-        table[at] = slot + 1
-        where[slot] = at
-        keys[slot] = key
-        if grows:
-            counts[slot] = 1.0
-            heap[slot] = slot
-            sizes[0] += 1
-            _sift_up(counts, heap, place, int(slot))
-        else:
-            slot_table.delete(previous, keys, table, where)
-            counts[0] += 1
-            _sift_down(counts, heap, place, 0, sizes[0])
+    at: int,
+) -> int:
+    """The slot of a new key, in the table's place `at`: a free one, or that of the least count, which it takes over."""
+    grows = sizes[0] < len(keys)
+    slot = np.int32(sizes[0]) if grows else np.int32(_least(counts, heap, floors, sizes[0]))
+    previous = where[slot]
+    table[at] = slot + 1
+    where[slot] = at
+    keys[slot] = key
+    if grows:
+        sizes[0] += 1
+        counts[slot] = floors[slot] = 0.0
+        heap[slot] = slot
+        _sift_up(heap, floors, int(slot))
     else:
-        counts[place[slot]] += 1
-        _sift_down(counts, heap, place, place[slot], sizes[0])
+        slot_table.delete(previous, keys, table, where)
+    return int(slot)
+
+
+@njit(cache=True, inline="always")
+def count_once(counts: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.int64], slot: int) -> float:
+    """One more tuple for the key of a slot; its count."""
+    counts[slot] += 1
     sums[0] += 1
-    sums[1] = max(sums[1], counts[place[slot]])
+    sums[1] = max(sums[1], counts[slot])
     sizes[1] += 1
-    return slot, fresh
+    return float(counts[slot])
 
 
 @njit(cache=True)
@@ -262,7 +261,7 @@ def _update(
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     heap: NDArray[np.int32],
-    place: NDArray[np.int32],
+    floors: NDArray[np.float64],
     sums: NDArray[np.float64],
     sizes: NDArray[np.int64],
     new: NDArray[np.uint64],
@@ -270,7 +269,13 @@ def _update(
     alpha: float,
 ) -> None:
     for i in range(len(new)):
-        add(counts, keys, table, where, heap, place, sums, sizes, new[i], epoch, alpha)
+        if sizes[1] == epoch:
+            end_epoch(counts, heap, floors, sums, sizes, alpha)
+        at = slot_table.place_of(new[i], keys, table)
+        slot = table[at] - 1
+        if slot < 0:
+            slot = enter(counts, keys, table, where, heap, floors, sizes, new[i], at)
+        count_once(counts, sums, sizes, slot)
 
 
 @njit(cache=True)
@@ -280,13 +285,13 @@ def _estimate(
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     heap: NDArray[np.int32],
-    place: NDArray[np.int32],
+    floors: NDArray[np.float64],
     sums: NDArray[np.float64],
     sizes: NDArray[np.int64],
     asked: NDArray[np.uint64],
     out: NDArray[np.float64],
 ) -> None:
-    floor = counts[0] if sizes[0] == len(keys) else 0.0
+    least = counts.min() if sizes[0] == len(keys) else 0.0
     for i in range(len(asked)):
         slot = table[slot_table.place_of(asked[i], keys, table)] - 1
-        out[i] = counts[place[slot]] if slot >= 0 else floor
+        out[i] = counts[slot] if slot >= 0 else least

@@ -172,33 +172,26 @@ def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[NDArray[np.uint64], NDArray
     return keys, counts, errors
 
 
-@njit(cache=True, inline="always")
-def add(
+@njit(cache=True)
+def enter(
     count: NDArray[np.int64],
     order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
     keys: NDArray[np.uint64],
     error: NDArray[np.int64],
     table: NDArray[np.int32],
     where: NDArray[np.int32],
     key: np.uint64,
-    amount: int,
+    at: int,
 ) -> int:
-    """Count `key` `amount` times and return its slot: the smallest counter gives way to a key not monitored."""
-    at = slot_table.place_of(key, keys, table)
-    slot = table[at] - 1
-    if slot < 0:
-        slot = order[0]
-        previous = where[slot]
-        table[at] = slot + 1
-        where[slot] = at
-        keys[slot] = key
-        error[slot] = count[slot]
-        if count[slot] > 0:
-            slot_table.delete(previous, keys, table, where)
-    ordered_counters.increment(count, order, items, blocks, free, slot, amount)
+    """The slot of a key not monitored, in the table's place `at`: the smallest counter gives way to it."""
+    slot = order[0]
+    previous = where[slot]
+    table[at] = slot + 1
+    where[slot] = at
+    keys[slot] = key
+    error[slot] = count[slot]
+    if count[slot] > 0:
+        slot_table.delete(previous, keys, table, where)
     return int(slot)
 
 
@@ -218,8 +211,12 @@ def _update(
 ) -> None:
     """Count each key `amounts[i]` times, or once where `amounts` is empty."""
     for i in range(len(new)):
+        at = slot_table.place_of(new[i], keys, table)
+        slot = table[at] - 1
+        if slot < 0:
+            slot = enter(count, order, keys, error, table, where, new[i], at)
         amount = amounts[i] if len(amounts) else 1
-        add(count, order, items, blocks, free, keys, error, table, where, new[i], amount)
+        ordered_counters.increment(count, order, items, blocks, free, slot, amount)
 
 
 @njit(cache=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ def balance(
     flush_every: int = 1,
     seed: int = 0,
     work_us: float = 0.0,
+    deal_by: str | Sequence[str] = (),
 ) -> Balanced:
     """Spread the rows of `df` over workers so that no hot key holds up the others.
 
@@ -65,17 +66,30 @@ def balance(
         Of the hash functions.
     work_us
         Emulated work a row in microseconds, for trials: a delay.
+    deal_by
+        Columns that together tell rows apart, such as Kafka's ``["partition", "offset"]``. On the planned edge the rows
+        of a split key are then dealt out by them, not by chance, so that a batch that is replayed after a restart
+        routes as it did the first time. The answer is the same either way.
     """
     check_spark(df.sparkSession)
     df, keys = with_keys(df, key)
     grouping = grouping or Spillway()
     n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
     edge = edge or ("planned" if not df.isStreaming and grouping.has_table() and regime == "batch" else "adaptive")
-    settings = Settings(grouping, n_workers, edge, ledger, regime, flush_every, seed, work_us, keys)
+    dealt_by = _deal_by(df, deal_by)
+    settings = Settings(grouping, n_workers, edge, ledger, regime, flush_every, seed, work_us, keys, dealt_by)
     _check(df, settings)
     if ledger is not None:
         Ledger(ledger).claim(settings.identity())
     return Balanced(df, settings)
+
+
+def _deal_by(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if name not in df.columns:
+            raise InputError(f"deal_by names column {name}, which is not there; there are {', '.join(df.columns)}")
+    return given
 
 
 def _check(df: DataFrame, settings: Settings) -> None:
@@ -116,7 +130,7 @@ class Balanced:
         summary.warm_up(types | {key: arrow_of(schema[key].dataType) for key in keys})
         columns = list(dict.fromkeys([*keys, *(name for one in aggregates.values() for name in one.inputs)]))
         check_names(columns)
-        routed = self._exchange(self.df.select(*(quoted(name) for name in columns)))
+        routed = self._exchange(columns)
         opaque = not aggregator.merges_natively(summary)
         windowed = self.df.isStreaming and event_time(schema, keys)
         if windowed and self.settings.regime == "resident":
@@ -173,7 +187,7 @@ class Balanced:
         check_names(self.df.columns)
         balanced = self._with_whole_keys() if whole_keys else self
         apply = Apply(func, schema, balanced.settings, self.df.schema)
-        out = balanced._exchange(self.df).mapInArrow(apply.__call__, apply.schema)
+        out = balanced._exchange(self.df.columns).mapInArrow(apply.__call__, apply.schema)
         out = restore_metadata(out, self.df.schema, self.settings.keys)
         if merge is None:
             return out
@@ -199,10 +213,13 @@ class Balanced:
         routes = {"adaptive": route_adaptively, "planned": route_by_plan}
         return routes[self.settings.edge](df, self.settings)
 
-    def _exchange(self, df: DataFrame) -> DataFrame:
+    def _exchange(self, names: Sequence[str]) -> DataFrame:
+        """These columns, one partition a worker."""
+        columns = [quoted(name) for name in names]
         if self.settings.edge == "local":
-            return df
-        routed = self._route(df)
+            return self.df.select(*columns)
+        needed = dict.fromkeys([*names, *self.settings.deal_by])
+        routed = self._route(self.df.select(*(quoted(name) for name in needed))).select(*columns, WORKER)
         return routed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
 
     def _with_whole_keys(self) -> Balanced:

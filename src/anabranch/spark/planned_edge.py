@@ -25,7 +25,7 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     """Add the worker of each row: from the plan where the key is in it, else the key's home."""
     keys = [quoted(key) for key in settings.keys]
     if not settings.grouping.by_key:
-        return df.withColumn(WORKER, (F.rand(settings.seed) * settings.n_workers).cast("int"))
+        return df.withColumn(WORKER, _dealt(F.lit(settings.n_workers), settings))
     df = df.withColumn(HASH, F.xxhash64(*keys))
     home = home_of(F.col(HASH), settings)
     if not settings.needs_plan:
@@ -33,14 +33,23 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     plan = plan_rows(df.sparkSession, settings) if df.isStreaming else _counted_plan(df, settings)
     plan = plan.select(F.col("hash").alias(HASH), F.col("workers").alias("__anabranch_workers"))
     workers = F.col("__anabranch_workers")
-    # A task that runs again on the same rows chooses alike. A batch that is replayed after a restart does not: in a
-    # stream Spark gives every run of a batch a seed of its own, and its answer does not depend on the choice.
-    chosen = F.get(workers, (F.rand(settings.seed) * F.size(workers)).cast("int"))
     return (
         df.join(F.broadcast(plan), HASH, "left")
-        .withColumn(WORKER, F.coalesce(chosen, home))
+        .withColumn(WORKER, F.coalesce(F.get(workers, _dealt(F.size(workers), settings)), home))
         .drop(HASH, "__anabranch_workers")
     )
+
+
+def _dealt(n: Column, settings: Settings) -> Column:
+    """A number below `n` for each row, as good as random.
+
+    By chance, a task that runs again on the same rows chooses alike, but a batch that is replayed after a restart does
+    not: in a stream Spark gives every run of a batch a seed of its own. By columns that tell rows apart it does.
+    """
+    if not settings.deal_by:
+        return (F.rand(settings.seed) * n).cast("int")
+    mixed = F.xxhash64(F.lit(settings.seed).cast("long"), *(quoted(name) for name in settings.deal_by))
+    return F.pmod(mixed, n.cast("long")).cast("int")
 
 
 def home_of(hashed: Column, settings: Settings) -> Column:

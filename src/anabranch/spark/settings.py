@@ -26,6 +26,7 @@ class Settings:
     seed: int = 0
     work_us: float = 0.0
     keys: tuple[str, ...] = field(default=())
+    deal_by: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if self.n_workers < 1:
@@ -48,6 +49,10 @@ class Settings:
             raise ConfigError(
                 f"{name} chooses tuple by tuple and cannot be written as a table, which the planned edge needs; "
                 'use edge="adaptive", or a grouping such as w-choices'
+            )
+        if self.deal_by and self.edge != "planned":
+            raise ConfigError(
+                f"deal_by is for the planned edge; the {self.edge} edge repeats itself without it, so leave it out"
             )
         if self.edge == "local" and self.regime == "resident":
             raise ConfigError("the local edge has no workers for states to live on; use the batch regime with it")
