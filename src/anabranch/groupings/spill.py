@@ -21,6 +21,8 @@ _SWEEPS = 2
 _WORTHWHILE = 0.25
 # What is less than this part of a target may go where there is no room below the target, but below the limit.
 _SMALL = 0.1
+# A key with so few tuples in a chunk is rare: which worker has more of such keys is mostly chance.
+_RARE = 2
 
 
 class Chunk(NamedTuple):
@@ -28,7 +30,8 @@ class Chunk(NamedTuple):
 
     `index_of` has the distinct key of each tuple; `slots` the slot of each distinct key, −1 for one that is not split.
     `order` lists the split ones, `links` and `heads` the keys and flows at overloaded workers, `owners` the distinct
-    key of a flow, and `dealt`, `starts`, `lengths`, `turns` the flows that each split key is dealt out to.
+    key of a flow, and `dealt`, `starts`, `lengths`, `turns` the flows that each split key is dealt out to. `rare` has
+    the tuples of rare keys at each worker.
     """
 
     table: NDArray[np.int32]
@@ -52,6 +55,7 @@ class Chunk(NamedTuple):
     noise: NDArray[np.float64]
     targets: NDArray[np.float64]
     limits: NDArray[np.float64]
+    rare: NDArray[np.float64]
 
 
 def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
@@ -88,6 +92,7 @@ def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
         noise=np.zeros(n_workers),
         targets=np.zeros(n_workers),
         limits=np.zeros(n_workers),
+        rare=np.zeros(n_workers),
     )
 
 
@@ -101,20 +106,22 @@ def plan(
     offsets: NDArray[np.float64],
     tolerance: float,
     slack: float,
+    chance: float,
     most: int,
     rounding: float,
 ) -> int:
     """Give every flow its quota of the chunk's first `n` distinct keys; flows are added where a worker overflows.
 
     `place` comes first and says how many are split. `chunk.loads` holds what is fixed, `chunk.targets` what each worker
-    should get. A worker may have its target × (1 + tolerance) and `slack` standard deviations of what chance brings it;
-    `offsets` is added to its load, and `most` is the cap on a key's replicas. Returns the number of split keys.
+    should get. A worker may have its target × (1 + tolerance), the part `chance` of what rare keys bring it above their
+    mean, and `slack` standard deviations of what the others bring; `offsets` is added to its load, and `most` is the
+    cap on a key's replicas. Returns the number of split keys.
     """
     for worker in range(len(chunk.loads)):
         chunk.loads[worker] += offsets[worker]
     _order(chunk, n_split)
     _level(chunk, flows, n_split, rounding)
-    if _overflows(chunk, flows, n_split, tolerance, slack):
+    if _overflows(chunk, flows, n_split, tolerance, slack, chance):
         n_split = _spill(chunk, flows, n, n_split, frequency, slack, most)
     for worker in range(len(chunk.loads)):
         chunk.loads[worker] -= offsets[worker]
@@ -129,6 +136,7 @@ def place(chunk: Chunk, flows: Flows, n: int) -> int:
         mean += target / len(chunk.targets)
     n_split = 0
     chunk.noise[:] = chunk.loads
+    chunk.rare[:] = 0.0
     for j in range(n):
         slot = slot_of(chunk.keys[j], flows.keys, flows.table)
         chunk.slots[j] = slot
@@ -138,6 +146,9 @@ def place(chunk: Chunk, flows: Flows, n: int) -> int:
             continue
         count, home = chunk.counts[j], chunk.homes[j]
         chunk.loads[home] += count
+        if count <= _RARE:
+            chunk.rare[home] += count
+            continue
         # The variance of a count is the count. A key that will have to be split shares its own among workers.
         chunk.noise[home] += count if count <= mean else mean * mean / count
     return n_split
@@ -279,7 +290,7 @@ def _round(chunk: Chunk, flows: Flows, slot: int, count: int, rounding: float) -
 
 
 @njit(cache=True)
-def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack: float) -> bool:
+def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack: float, chance: float) -> bool:
     """Set the limits; whether a worker is above its own."""
     if slack > 0.0:
         for a in range(n_split):
@@ -290,9 +301,11 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
                 chunk.noise[flows.workers[flow]] += quota * quota / chunk.counts[j]
                 flow = flows.following[flow]
     found = False
+    rare = chunk.rare.sum() / chunk.targets.sum()
     for worker in range(len(chunk.loads)):
         target = chunk.targets[worker]
         chunk.noise[worker] = slack * np.sqrt(chunk.noise[worker])
+        chunk.noise[worker] += chance * max(0.0, chunk.rare[worker] - rare * target)
         limit = target * (1.0 + tolerance) + chunk.noise[worker]
         chunk.limits[worker] = np.ceil(limit) if slack == 0.0 else max(limit, np.ceil(target))
         over = chunk.loads[worker] > chunk.limits[worker] + 1e-9

@@ -23,8 +23,9 @@ from anabranch.sketches.slot_table import home as probe_from
 
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
-# Standard deviations of its own that a source lets pass: those of several sources even out.
-_SLACK, _SLACK_STEEP = 0.25, 1.2
+# What one of several sources lets pass, for theirs even out: standard deviations of its own, and, as far as replicas
+# are dear, what rare keys bring to a worker above their mean.
+_SLACK, _SLACK_STEEP = 0.15, 0.45
 _CELLS = 1 << 16
 # A task on Spark does not know how many there are, and says many.
 _SOURCES = 32
@@ -180,7 +181,7 @@ class SpillwayRouter(MeasuringRouter):
         self._end_chunk()
 
     def _plan(self, work: spill.Chunk, n: int) -> int:
-        tolerance, slack = self._tolerances()
+        tolerance, slack, chance = self._tolerances()
         before = self.n_replicas
         n_split = spill.plan(
             work,
@@ -191,6 +192,7 @@ class SpillwayRouter(MeasuringRouter):
             self.offsets,
             tolerance,
             slack,
+            chance,
             self._most,
             (0.5 + 0.618033988749 * self.source) % 1.0,
         )
@@ -220,15 +222,20 @@ class SpillwayRouter(MeasuringRouter):
         growth = min(1.0, float(self.meta[_TUPLES] * self.meta[_FRESH]) / seen)
         return float(seen * min(self.n_sources, _SOURCES) ** growth)
 
-    def _tolerances(self) -> tuple[float, float]:
-        """Tolerated part above the target, and tolerated standard deviations: the more, the dearer replicas are."""
+    def _tolerances(self) -> tuple[float, float, float]:
+        """Tolerated part above the target, standard deviations, and part of what rare keys bring.
+
+        The more, the dearer replicas are.
+        """
         used = max(0.0, float(self.meta[_USED]) - self.n_workers)
         if not self.meta[_POOLED]:
             # Sources that do not talk choose partly the same replicas.
             used *= math.sqrt(min(self.n_sources, _SOURCES))
         drawn = min(used / max(1.0, self.grouping.budget * self._all_keys()), (_MOST - _LEAST) / _STEEP)
         tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
-        return tolerance, 0.0 if self.n_sources == 1 else _SLACK + _SLACK_STEEP * drawn
+        if self.n_sources == 1:
+            return tolerance, 0.0, 0.0
+        return tolerance, _SLACK + _SLACK_STEEP * drawn, min(1.0, drawn)
 
     def _carry_over(self, work: spill.Chunk) -> None:
         """Remember who was above its target, so that a source whose own noise hides it finds out in time."""
