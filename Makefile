@@ -11,12 +11,13 @@ STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
 PYSPARK ?=
+N := 3
 DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html
 
-.PHONY: help demo test test-fast test-spark lint check lock bench java clean
+.PHONY: help demo test test-fast test-spark faults lint check lock bench cluster cluster-stop kafka kafka-stop java clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) java ## count a skewed stream on Spark, key grouping beside Spillway; prints a table, writes demo/demo.html
 	$(BIN)/anabranch demo $(DEMO_ARGS)
@@ -37,6 +38,10 @@ test-spark: java ## run the tests on Spark with another release: make test-spark
 	@$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OTHER)/constraints \
 	  -e '.[spark,connect,report,dev]' 'pyspark==$(PYSPARK)'
 	$(OTHER)/bin/python -m pytest -m spark $(PYTEST_ARGS)
+
+FAULTS_ARGS ?=
+faults: $(STAMP) java ## kill tasks, processes, hosts and the broker under a running stream; about an hour (FAULTS_ARGS='--faults 10')
+	$(BIN)/python -m dev.faults $(FAULTS_ARGS)
 
 lint: check ## run ruff, mypy and the import contracts, and see that the code is formatted
 	$(BIN)/ruff format --check .
@@ -63,6 +68,18 @@ bench: $(STAMP) ## list the benchmark scripts and how to run them
 	    print("   ", (doc or "").partition("\n")[0])' "$$script"; \
 	done
 
+cluster: $(STAMP) java ## start a standalone Spark cluster, each of its N=3 hosts on a loopback address; prints the master's URL
+	@$(BIN)/python -m dev.cluster start --workers $(N)
+
+cluster-stop: $(BIN)/python ## end that cluster
+	@$(BIN)/python -m dev.cluster stop
+
+kafka: $(STAMP) java ## start a Kafka broker on 127.0.0.1:9092 (PORT=... another); fetches it, and Spark's connector, once
+	@$(BIN)/python -m dev.kafka start $(if $(PORT),--port $(PORT))
+
+kafka-stop: $(BIN)/python ## end that broker; what it holds stays in .kafka/run
+	@$(BIN)/python -m dev.kafka stop
+
 # Spark takes JAVA_HOME before the search path, so the check does too.
 JAVA_MAJOR = "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1
 
@@ -84,8 +101,10 @@ java: ## see that Java 17 or later is there; as root on Debian or Ubuntu, instal
 	exit 1
 
 clean: ## remove .venv, caches and whatever the demo and the builds wrote
+	@[ ! -e .cluster/processes.json ] || $(BIN)/python -m dev.cluster stop
+	@[ ! -e .kafka/broker.pid ] || $(BIN)/python -m dev.kafka stop
 	rm -rf $(VENV) .venv-pyspark-* demo dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
-	  spark-warehouse metastore_db derby.log
+	  spark-warehouse metastore_db derby.log .cluster .kafka
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A name on the search path proves nothing (version managers put shims there), so each candidate is run.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from dev.kafka import Broker
     from pyspark.sql import SparkSession
 
 # Scripts that make test data are not tests, and --doctest-modules would import them.
@@ -33,8 +34,37 @@ def _has_java() -> bool:
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java") is not None
 
 
+def _connector(request: pytest.FixtureRequest) -> str:
+    """Jars of Spark's Kafka connector, where a test of this run needs a broker and they can be had."""
+    if not any("broker" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        return ""
+    from dev import kafka
+
+    try:
+        return ",".join(str(jar) for jar in sorted(kafka.connector_jars().glob("*.jar")))
+    except kafka.KafkaMissing:
+        return ""
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The run's only Kafka broker, a real one."""
+    from dev import kafka
+
+    pyspark = pytest.importorskip("pyspark", reason="NO PYSPARK FOUND, SO NO KAFKA TEST RUNS")
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 2):
+        pytest.skip("NO KAFKA TEST RUNS: the connector that dev/kafka.py fetches needs Spark 4.2 or later")
+    try:
+        kafka.broker_jars()
+        kafka.connector_jars()
+    except kafka.KafkaMissing as error:
+        pytest.skip(f"NO KAFKA FOUND, SO NO KAFKA TEST RUNS: {error}")
+    with kafka.Broker(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The run's only Spark session, local with two cores; the test that uses it carries the marker ``spark``."""
     if not _has_java():
         pytest.skip("NO JAVA FOUND, SO NO SPARK TEST RUNS: install Java 17 or later (`make java`) or set JAVA_HOME")
@@ -49,6 +79,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("anabranch-tests")
         .config("spark.driver.memory", "2g")
+        .config("spark.jars", _connector(request))
         # Python workers are forked from a process that has loaded numba: without it, loading takes most of the time.
         .config("spark.python.daemon.module", "anabranch.spark.daemon")
         .config("spark.log.level", "ERROR")

@@ -66,3 +66,24 @@ def test_batches_that_are_done_are_counted(tmp_path):
     for name in ("0", "1", "10", ".10.crc", "metadata"):
         (tmp_path / "commits" / name).write_text("")
     assert checkpoint.batches() == 11
+
+
+def test_the_ledger_is_in_the_checkpoint_unless_told_and_the_same_from_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Checkpoint("state").ledger == str(tmp_path / "state" / "anabranch-ledger")
+    assert Checkpoint("file:///state").ledger == "/state/anabranch-ledger"
+    assert Checkpoint("state", "book").ledger == str(tmp_path / "book")
+
+
+def test_a_checkpoint_that_python_does_not_reach_asks_for_a_ledger():
+    with pytest.raises(ConfigError, match=r"ledger cannot be in the checkpoint.*nowhere://bucket.*with --ledger"):
+        Checkpoint("nowhere://bucket/state").claim({})
+    with pytest.raises(InputError, match="elsewhere://bucket is not a location that pyarrow or fsspec opens"):
+        Checkpoint("nowhere://bucket/state", "elsewhere://bucket").claim({})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '"id"', "{}", "\ud800"])
+def test_settings_of_any_other_shape_are_an_error(tmp_path, text):
+    (tmp_path / "anabranch.json").write_text(text, errors="surrogatepass")
+    with pytest.raises(InputError, match=r"is damaged|cannot read"):
+        Checkpoint(str(tmp_path)).claim({})

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +14,8 @@ import anabranch.cli.run as run_command
 
 pytest.importorskip("pyspark")
 
-from anabranch.apps import Events
+from anabranch.apps import Connection, Events, FolderSink, KafkaSink, KafkaSource
+from anabranch.cli import ends
 
 GENERATED = "generator:zipf?keys=20&z=1.2&tuples=600"
 
@@ -52,7 +54,10 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
     ("args", "message"),
     [
         (("wordcount", "--source", "x"), "no application is named 'wordcount'; did you mean word-count?"),
-        (("word-count",), "run needs --source: a folder of files, or generator:zipf for generated tuples"),
+        (
+            ("word-count",),
+            "run needs --source: a folder of files, kafka://HOST:PORT/TOPIC, or generator:zipf for generated tuples",
+        ),
         (("word-count", "--source", "x", "--workers", "0"), "--workers must be at least 1, got '0'"),
         (("word-count", "--source", "x", "--grouping", "fsh"), "no grouping is named 'fsh'; did you mean fish?"),
         (
@@ -62,6 +67,18 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
         (
             ("word-count", "--source", "x", "--format", "orc"),
             "format must be one of text, csv, json, parquet, got 'orc'",
+        ),
+        (
+            ("word-count", "--source", "x", "--dead-letters", "y"),
+            "--dead-letters is for records of a topic; leave it out with any other --source",
+        ),
+        (
+            ("word-count", "--source", "kafka://a:1/t", "--jars", "tests"),
+            "--jars must name a folder with jars, got 'tests', which has none",
+        ),
+        (
+            ("word-count", "--source", "x", "--conf", "executor.memory=4g"),
+            "--conf takes NAME=VALUE, as in spark.executor.memory=4g, got 'executor.memory=4g'",
         ),
     ],
 )
@@ -77,6 +94,34 @@ def test_other_settings_than_the_checkpoints_are_an_error_before_spark_starts(ru
     assert "was made with workers 16, not 4; keep that, or start with a new checkpoint" in fails(
         2, *asked, "--workers", 4
     )
+
+
+def test_topics_go_to_topics_and_malformed_records_into_the_checkpoint(run, monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr("anabranch.cli.run._run", lambda *given: made.append(given))
+    (tmp_path / "client.properties").write_text("sasl.mechanism=PLAIN\n")
+    (tmp_path / "a.jar").touch()
+    asked = ("run", "vwap", "--source", "kafka://a:1/in?format=csv", "--sink", "kafka://a:1/out", "--batch", "5k")
+    asked += ("--kafka-properties", tmp_path / "client.properties", "--jars", tmp_path, "--packages", "g:n:1")
+    state = ("--checkpoint", tmp_path / "state")
+    for more in ((), state, (*state, "--dead-letters", "kafka://a:1/dead")):
+        assert run(*asked, *more).code == 0
+    connection = Connection({"sasl.mechanism": "PLAIN"})
+    assert made[0][0].source == KafkaSource("kafka://a:1/in?format=csv", None, 5000, connection)
+    assert made[0][0].sink == KafkaSink("kafka://a:1/out", "symbol", connection)
+    assert made[0][2] == {"spark_jars_packages": "g:n:1", "spark_jars": str(tmp_path / "a.jar")}
+    assert [pipeline.dead_letters for pipeline, *_ in made] == [
+        None,
+        FolderSink(f"{tmp_path}/state/dead-letters"),
+        KafkaSink("kafka://a:1/dead", "key", connection),
+    ]
+
+
+@pytest.mark.parametrize(("sink", "where"), [(None, "THEY ARE KEPT NOWHERE"), (FolderSink("d"), "they are in d")])
+def test_a_run_says_where_malformed_records_are(capsys, sink, where):
+    letters = SimpleNamespace(count=3, example={"partition": 1, "offset": 7, "reason": "no field price"})
+    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink))
+    assert f"3 malformed, such as partition 1, offset 7: no field price; {where}" in capsys.readouterr().err
 
 
 @pytest.mark.spark

@@ -1,21 +1,19 @@
-"""A standalone cluster on loopback addresses, and drivers in processes of their own; nothing outlives its owner."""
+"""Drivers in processes of their own, which do not outlive the test."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-import pyspark
+from dev.cluster import end
 
-_DRIVERS = Path(__file__).parent / "drivers"
+DRIVERS = Path(__file__).parent / "drivers"
 # Long, because it only has to end what hangs.
 _TIMEOUT_S = 1200
 _CONF = {
@@ -26,86 +24,15 @@ _CONF = {
     # A lost executor's blocks are gone for good: asking for them again is only waiting.
     "spark_shuffle_io_maxRetries": "1",
     "spark_shuffle_io_retryWait": "1s",
+    "spark_executorEnv_PYTHONPATH": str(DRIVERS),
 }
 
 
-def environment(address: str, **more: str) -> dict[str, str]:
-    """Of every process here: this interpreter in the Python workers, which find the drivers' modules."""
-    path = os.pathsep.join([str(_DRIVERS), *filter(None, [os.environ.get("PYTHONPATH")])])
+def environment() -> dict[str, str]:
+    """Of every driver: this interpreter in the Python workers too, which find the drivers' modules."""
+    path = os.pathsep.join([str(DRIVERS), *filter(None, [os.environ.get("PYTHONPATH")])])
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": path}
-    return {**os.environ, **python, "SPARK_LOCAL_IP": address, **more}
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it started, unless it has ended: its number may then be another's."""
-    if process.poll() is not None:
-        return
-    try:
-        family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    except psutil.NoSuchProcess:
-        family = []
-    for one in family:
-        try:
-            one.kill()
-        except psutil.NoSuchProcess:
-            continue
-    process.wait(30)
-
-
-@dataclass
-class Cluster:
-    """One master and two workers of one core each, every one on a host of its own.
-
-    Parameters
-    ----------
-    folder
-        For logs and executors.
-    """
-
-    folder: Path
-    master: str = ""
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def __enter__(self) -> Cluster:
-        try:
-            self._start("master", "127.0.0.1", "org.apache.spark.deploy.master.Master", "--port", "0")
-            self.master = self._said("master", r"Starting Spark master at (spark://\S+)")
-            for host in ("127.0.0.2", "127.0.0.3"):
-                options = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / host), self.master]
-                self._start(host, host, "org.apache.spark.deploy.worker.Worker", *options)
-            for host in ("127.0.0.2", "127.0.0.3"):
-                self._said(host, r"(Successfully registered) with master")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in reversed(self.processes):
-            end(process)
-
-    def _start(self, name: str, host: str, main: str, *options: str) -> None:
-        spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
-        more = {
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_LOCAL_DIRS": str(self.folder / "blocks"),
-            # It would listen on a fixed port.
-            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-        }
-        command = [str(spark_class), main, "--host", host, "--webui-port", "0", *options]
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes.append(
-                subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment(host, **more))
-            )
-
-    def _said(self, name: str, pattern: str) -> str:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            text = (self.folder / f"{name}.log").read_text()
-            if found := re.search(pattern, text):
-                return found[1]
-            time.sleep(0.1)
-        raise TimeoutError(f"{name} did not start: {text[-2000:]}")
+    return {**os.environ, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @dataclass(frozen=True)
@@ -145,11 +72,11 @@ class Driver:
     def _run(self, path: Path) -> tuple[int, str]:
         log = self.folder / "driver.log"
         with log.open("wb") as out:
-            command = [sys.executable, str(_DRIVERS / "drive.py"), str(path)]
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment("127.0.0.1"))
+            command = [sys.executable, str(DRIVERS / "drive.py"), str(path)]
+            process = psutil.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment())
             try:
                 code = process.wait(_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
+            except psutil.TimeoutExpired:
                 code = 1
             finally:
                 end(process)

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dev.cluster import Cluster
 
 from anabranch.groupings import Report
 from anabranch.spark import Ledger
 
-from .cluster import Cluster, Driver
+from .cluster import Driver
 
 pytestmark = [
     pytest.mark.spark,
@@ -114,7 +115,7 @@ def assert_repeated(folder: Path, batch: int) -> None:
 @pytest.fixture(scope="module")
 def cluster(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Takes the session only to be skipped where that is: without Java."""
-    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
+    with Cluster(tmp_path_factory.mktemp("cluster"), n_hosts=2) as running:
         yield running
 
 

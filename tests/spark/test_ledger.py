@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError, InputError, SnapshotError
-from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices
+from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices, snapshot
 from anabranch.groupings.plan import unpack_plan
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.settings import Settings
+
+Damage = bytes | int | tuple[int, bytes] | Callable[[bytes], bytes]
 
 
 @pytest.fixture
@@ -108,7 +112,32 @@ def test_reports_come_in_the_order_of_their_names_and_by_kind(ledger):
     assert list(ledger.reports("q", 0, "edge")) == ["edge-000002", "edge-000010"]
 
 
-@given(damage=st.one_of(st.just(b""), st.binary(max_size=60), st.integers(1, 60)))
+def older(data: bytes) -> bytes:
+    """The same file, of a format that has been given up."""
+    return data[:4] + b"\0" + data[5:]
+
+
+def with_less(data: bytes) -> bytes:
+    """A whole file of a version that wrote fewer numbers."""
+    header, arrays = snapshot.unpack(data)
+    return snapshot.pack({"kind": header["kind"]}, arrays)
+
+
+def nonsense(data: bytes) -> bytes:
+    """A checksum over what is no snapshot."""
+    content = (2**31).to_bytes(4, "little") + b"{"
+    return data[:5] + hashlib.blake2b(content, digest_size=16).digest() + content
+
+
+@given(
+    damage=st.one_of(
+        st.just(b""),
+        st.binary(max_size=60),
+        st.integers(1, 60),
+        st.sampled_from([older, with_less, nonsense]),
+        st.tuples(st.integers(0, 40), st.binary(max_size=200)),
+    )
+)
 def test_damaged_files_are_as_if_they_were_not_there(tmp_path_factory, damage):
     ledger = Ledger(str(tmp_path_factory.mktemp("ledger")))
     ledger.settle_plan("q", 0, Plan(version=1))
@@ -116,11 +145,19 @@ def test_damaged_files_are_as_if_they_were_not_there(tmp_path_factory, damage):
         ledger.write_report("q", 0, name, report(4))
     for name in ("plan", "edge-000000"):
         path = folder_of(ledger, "q", 0) / name
-        path.write_bytes(path.read_bytes()[:-damage] if isinstance(damage, int) else damage)
+        path.write_bytes(damaged(path.read_bytes(), damage))
     assert ledger.plan("q", 0) is None
     assert list(ledger.reports("q", 0)) == ["edge-000001"]
     with pytest.raises(SnapshotError):
         ledger.settle_plan("q", 0, Plan(version=2))
+
+
+def damaged(data: bytes, damage: Damage) -> bytes:
+    if isinstance(damage, int):
+        return data[:-damage]
+    if isinstance(damage, tuple):
+        return data[: damage[0]] + damage[1]
+    return damage if isinstance(damage, bytes) else damage(data)
 
 
 def test_a_plan_in_place_of_a_report_is_left_out(ledger):
@@ -164,9 +201,10 @@ def test_parameters_of_a_grouping_belong_to_the_claim(ledger):
         ledger.claim(Settings(WChoices(theta=0.5), 4, "planned", keys=("key",)).identity())
 
 
-def test_a_damaged_claim_is_an_error(ledger):
+@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b"null", b"1", b"\xff\xfe\x00"])
+def test_a_damaged_claim_is_an_error(ledger, damage):
     ledger.claim({"grouping": "fish"})
-    (Path(ledger.uri) / "anabranch.json").write_text("{")
+    (Path(ledger.uri) / "anabranch.json").write_bytes(damage)
     with pytest.raises(InputError, match=r"damaged: anabranch\.json is not JSON; use a new folder"):
         ledger.claim({"grouping": "fish"})
 
@@ -186,7 +224,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
 def test_a_location_may_be_a_uri_and_an_unknown_one_is_an_error(tmp_path):
     Ledger(f"file://{tmp_path}/ledger").claim({"a": 1})
     assert (tmp_path / "ledger" / "anabranch.json").exists()
-    with pytest.raises(InputError, match="is not a location that pyarrow or fsspec knows"):
+    with pytest.raises(InputError, match="is not a location that pyarrow or fsspec opens"):
         Ledger("nowhere://bucket/ledger").claim({})
 
 

@@ -3,7 +3,10 @@
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
 from anabranch.apps.checkpoint import Checkpoint
+from anabranch.apps.connection import Connection
+from anabranch.apps.dead_letters import DeadLetters
 from anabranch.apps.hashtags import Hashtags
+from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.named import named, names
 from anabranch.apps.pipeline import Events, Pipeline, own_session
 from anabranch.apps.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
@@ -16,13 +19,18 @@ __all__ = [
     "App",
     "Balancing",
     "Checkpoint",
+    "Connection",
     "ConsoleSink",
+    "DeadLetters",
     "Events",
     "Field",
     "FileSource",
     "FolderSink",
     "GeneratorSource",
     "Hashtags",
+    "KafkaAddress",
+    "KafkaSink",
+    "KafkaSource",
     "MemorySink",
     "Pipeline",
     "Sink",

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anabranch.aggregates import Aggregate
-from anabranch.apps.balancing import Balancing
+from anabranch.apps.balancing import Balancing, row_columns
 from anabranch.errors import ConfigError, InputError
 
 
@@ -56,7 +56,7 @@ class App(ABC):
         return (cls.__doc__ or "").strip().partition("\n")[0]
 
     def read(self, rows: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
-        """The application's columns out of a source's.
+        """The application's columns out of a source's, and those that tell its rows apart.
 
         Parameters
         ----------
@@ -67,10 +67,10 @@ class App(ABC):
             looked for by its name and then by its aliases.
         """
         found = {field.name: self._found(field, rows, columns or {}) for field in self.fields}
-        self._check_names(columns or {})
+        self.check_names(columns or {})
         chosen = [F.expr(found[f.name] or "").cast(f.type).alias(f.name) for f in self.fields if found[f.name]]
         try:
-            return rows.select(*chosen)
+            return rows.select(*chosen, *row_columns(rows))
         except AnalysisException as error:
             raise InputError(f"{self.name} cannot read its columns: {_first_line(error)}; see --column") from None
 
@@ -95,7 +95,8 @@ class App(ABC):
             f"say which it is with --column {field.name}=COLUMN"
         )
 
-    def _check_names(self, columns: Mapping[str, str]) -> None:
+    def check_names(self, columns: Mapping[str, str]) -> None:
+        """Refuse a column for a field that the application does not have."""
         names = [field.name for field in self.fields]
         for name in columns:
             if name not in names:

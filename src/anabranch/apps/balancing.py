@@ -12,6 +12,8 @@ from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import Balanced, balance
 
 DEFAULT_GROUPING = Spillway()
+# Columns that a source adds to tell its rows apart have names that begin like this.
+ROW = "__anabranch_row_"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Balancing:
             flush_every=self.flush_every,
             work_us=self.work_us,
             seed=self.seed,
+            deal_by=row_columns(tuples) if self.edge == "planned" else (),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -56,3 +59,8 @@ class Balancing:
             "edge": self.edge or "default",
             "regime": self.regime,
         }
+
+
+def row_columns(rows: DataFrame) -> list[str]:
+    """Columns that tell the rows of a source apart, such as the partition and offset of a record."""
+    return [name for name in rows.columns if name.startswith(ROW)]

@@ -6,10 +6,12 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from anabranch.apps.folder import Folder
 from anabranch.errors import ConfigError, InputError
+from anabranch.spark.location import absolute, locate
 
 _SETTINGS = "anabranch.json"
 
@@ -21,14 +23,33 @@ class Checkpoint:
     Guarantees
     ----------
     A query with another application, key, grouping, edge, regime or number of workers is refused before it starts.
+
+    Parameters
+    ----------
+    uri
+        A local path, or any URI that Spark opens.
+    ledger_uri
+        Where the query's ledger is; inside the checkpoint unless told. Tasks write it from Python, which does not reach
+        all that Spark does.
     """
 
     uri: str
+    ledger_uri: str | None = None
 
-    @property
+    @cached_property
     def ledger(self) -> str:
-        """Where the query's ledger is."""
-        return self._folder.at("anabranch-ledger")
+        """Where the query's ledger is, for driver and tasks alike."""
+        found = absolute(self.ledger_uri or self._folder.at("anabranch-ledger"))
+        try:
+            locate(found)
+        except InputError as error:
+            if self.ledger_uri is not None:
+                raise
+            raise ConfigError(
+                f"the ledger cannot be in the checkpoint, for tasks write it from Python: {error}; "
+                "name a folder that Python reaches on every host with --ledger"
+            ) from None
+        return found
 
     @property
     def _folder(self) -> Folder:
@@ -36,6 +57,8 @@ class Checkpoint:
 
     def claim(self, identity: Mapping[str, Any]) -> str:
         """Bind the checkpoint to these settings, or see that it is bound to them; gives the checkpoint's own name."""
+        # Looked up first: it may be out of reach, and the checkpoint is to be left as it was then.
+        _ = self.ledger
         text = self._folder.read(_SETTINGS)
         if text is not None:
             return self._check(text, identity)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyarrow import fs
 
+from anabranch.apps.hadoop import HadoopFiles
 from anabranch.errors import InputError
+from anabranch.spark.location import locate
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A local path, or a URI that `pyarrow.fs` knows."""
+    """A local path, or a URI that pyarrow, fsspec or Spark itself opens, the first of them that does."""
 
     uri: str
 
@@ -24,23 +25,21 @@ class Folder:
     def names(self, below: str = "") -> list[str]:
         """What is in it, or in a folder of it; nothing where that does not exist."""
         try:
-            found = self._filesystem.get_file_info(fs.FileSelector(self._path(below), allow_not_found=True))
+            return sorted(self._files.names(below))
         except OSError as error:
             raise InputError(f"cannot look into {self.uri!r}: {error}; name a folder that can be read") from None
-        return sorted(info.base_name for info in found)
 
     def make(self) -> None:
         """Make it, with the folders above."""
         try:
-            self._filesystem.create_dir(self._root, recursive=True)
+            self._files.make()
         except OSError as error:
             raise InputError(f"cannot make {self.uri!r}: {error}; name a folder that can be written") from None
 
     def read(self, name: str) -> str | None:
         """Text of a file; None where there is none."""
         try:
-            with self._filesystem.open_input_stream(self._path(name)) as stream:
-                return bytes(stream.read()).decode()
+            return self._files.read(name).decode()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
@@ -48,37 +47,66 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Write a file whole, or not at all."""
+        if self.read(name) == text:
+            return
         self.make()
         try:
-            with self._filesystem.open_output_stream(self._path(f".{name}")) as stream:
-                stream.write(text.encode())
-            self._filesystem.move(self._path(f".{name}"), self._path(name))
+            self._files.write(f".{name}", text.encode())
+            self._files.move(f".{name}", name)
         except OSError as error:
             raise InputError(f"cannot write to {self.uri!r}: {error}; name a folder that can be written") from None
 
     def replace(self, name: str, by: str) -> None:
         """Put the folder `by` in the place of the folder `name`, whether or not there is one."""
-        if self._filesystem.get_file_info(self._path(name)).type != fs.FileType.NotFound:
-            self._filesystem.delete_dir(self._path(name))
-        self._filesystem.move(self._path(by), self._path(name))
+        if self._files.exists(name):
+            self._files.delete(name)
+        self._files.move(by, name)
 
     @cached_property
-    def _location(self) -> tuple[fs.FileSystem, str]:
-        if "://" not in self.uri:
-            return fs.LocalFileSystem(), os.path.abspath(self.uri.removeprefix("file:"))
+    def _files(self) -> ArrowFiles | HadoopFiles:
         try:
-            filesystem, path = fs.FileSystem.from_uri(self.uri)
-        except (ValueError, OSError) as error:
-            raise InputError(f"cannot reach {self.uri!r}: {error}; name a folder that pyarrow can reach") from None
-        return filesystem, path
+            return ArrowFiles(*locate(self.uri))
+        except InputError:
+            return HadoopFiles(self.uri)
 
-    @property
-    def _filesystem(self) -> fs.FileSystem:
-        return self._location[0]
 
-    @property
-    def _root(self) -> str:
-        return self._location[1]
+@dataclass(frozen=True)
+class ArrowFiles:
+    """Files below a path of a file system of pyarrow's; every name is a path from there."""
+
+    filesystem: fs.FileSystem
+    root: str
+
+    def names(self, below: str) -> list[str]:
+        """What is in a folder; nothing where it does not exist."""
+        found = self.filesystem.get_file_info(fs.FileSelector(self._path(below), allow_not_found=True))
+        return [info.base_name for info in found]
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file or folder."""
+        return bool(self.filesystem.get_file_info(self._path(name)).type != fs.FileType.NotFound)
+
+    def make(self) -> None:
+        """Make the root, with the folders above."""
+        self.filesystem.create_dir(self.root, recursive=True)
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        with self.filesystem.open_input_stream(self._path(name)) as stream:
+            return bytes(stream.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, or overwrite it."""
+        with self.filesystem.open_output_stream(self._path(name)) as stream:
+            stream.write(data)
+
+    def delete(self, name: str) -> None:
+        """Remove a folder with all that is in it."""
+        self.filesystem.delete_dir(self._path(name))
+
+    def move(self, name: str, to: str) -> None:
+        """Rename; a file that is there is replaced."""
+        self.filesystem.move(self._path(name), self._path(to))
 
     def _path(self, name: str) -> str:
-        return f"{self._root}/{name}" if name else self._root
+        return f"{self.root}/{name}" if name else self.root

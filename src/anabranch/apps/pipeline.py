@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +17,8 @@ from anabranch.apps.app import App
 from anabranch.apps.balancing import Balancing
 from anabranch.apps.cause import is_indeterminate, root_cause
 from anabranch.apps.checkpoint import Checkpoint
+from anabranch.apps.dead_letters import DeadLetters
+from anabranch.apps.kafka import KafkaSource
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
 from anabranch.apps.source import Source
 from anabranch.errors import QueryError
@@ -25,14 +29,20 @@ _POLL_S = 0.25
 
 
 @contextmanager
-def own_session(app_name: str, master: str | None = None) -> Iterator[SparkSession]:
-    """A quiet session that ends with the block; or the one that is active, which is left as it is."""
+def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterator[SparkSession]:
+    """A quiet session that ends with the block; or the one that is active, which is left as it is.
+
+    The parameters are those of `anabranch.spark.session`.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
     # What goes wrong in a query is told in one line by whoever runs it.
-    spark = session(app_name, master=master, spark_log_level="OFF")
+    try:
+        spark = session(app_name, master=master, spark_log_level="OFF", **conf)
+    except PySparkException as error:
+        raise QueryError(f"Spark did not start: {root_cause(error)}; its own lines, above, say more") from None
     try:
         yield spark
     finally:
@@ -54,12 +64,15 @@ class Events:
         Takes the metrics of each batch when it is done.
     on_restart
         Takes the number of the restart and its cause.
+    on_late
+        Takes the number of malformed records that an earlier run had not put aside yet.
     stop
         Set to True by whoever wants the pipeline to end after the batch that is running.
     """
 
     on_batch: Callable[[BatchMetrics], None] = _no
     on_restart: Callable[[int, str], None] = _no
+    on_late: Callable[[int], None] = _no
     stop: bool = False
 
 
@@ -77,6 +90,8 @@ class Pipeline:
         Where the application's fields are found in the source; see `App.read`.
     once
         End when everything that is there now has been read.
+    dead_letters
+        Where the malformed records of a `KafkaSource` go; None to count them only.
     restarts
         How often a query is started again after Spark has given up on a batch whose tasks it could not repeat.
     """
@@ -89,16 +104,21 @@ class Pipeline:
     columns: Mapping[str, str] = field(default_factory=dict)
     once: bool = False
     restarts: int = 3
+    dead_letters: Sink | None = None
 
     def claim(self) -> None:
         """See that checkpoint and sink belong to this pipeline, and make them its own; nothing is started."""
         identity = {"app": self.app.name, "key": self.app.key, **self.balancing.identity()}
-        self.sink.claim(self.checkpoint.claim(identity))
+        name = self.checkpoint.claim(identity)
+        self.sink.claim(name)
+        if self.dead_letters is not None:
+            self.dead_letters.claim(name)
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query, or resume it from the checkpoint."""
         self.claim()
-        tuples = self.app.read(self.source.open(spark), self.columns)
+        self._open(spark)
+        tuples = self.source.read(spark, self.app, self.columns)
         balancing = replace(self.balancing, ledger=self.checkpoint.ledger)
         answers = self.app.build(tuples, balancing)
         writer = answers.writeStream.outputMode("update").foreachBatch(self._write).queryName(self.app.name)
@@ -110,18 +130,26 @@ class Pipeline:
         events = events or Events()
         restarts = 0
         while True:
+            self._catch_up(spark, events)
             query = self.start(spark)
             try:
-                return self._follow(query, events)
+                return self._follow(spark, query, events)
             except Exception as error:  # a query's own, or any that a JVM leaves behind which has ended
                 if events.stop:
                     return
                 restarts += 1
                 if not is_indeterminate(error) or restarts > self.restarts:
-                    raise QueryError(f"{self.app.name} failed: {root_cause(error)}") from error
-                events.on_restart(restarts, root_cause(error))
+                    raise QueryError(f"{self.app.name} failed: {self._cause(error)}") from self._shown(error)
+                events.on_restart(restarts, self._cause(error))
             finally:
                 _end(query)
+
+    @cached_property
+    def letters(self) -> DeadLetters | None:
+        """What becomes of malformed records; None where the source has none."""
+        if not isinstance(self.source, KafkaSource):
+            return None
+        return DeadLetters(self.source, self.app, self.columns, self.checkpoint, self.dead_letters)
 
     def heaviest(self, spark: SparkSession, n: int) -> list[list[str]]:
         """Header and the n heaviest rows of the answer so far, as texts; nothing where the sink keeps no answers."""
@@ -131,36 +159,74 @@ class Pipeline:
         top = answers.orderBy(F.desc(self.app.heaviest), self.app.key).limit(n).collect()
         return [answers.columns, *([shown(value) for value in row] for row in top)]
 
+    def _catch_up(self, spark: SparkSession, events: Events) -> None:
+        """Put aside the malformed records of batches that were committed when a run ended."""
+        if self.letters is None or not self.checkpoint.batches():
+            return
+        self.claim()
+        self._open(spark)
+        try:
+            late = self.letters.catch_up(spark)
+        except PySparkException as error:
+            raise QueryError(f"malformed records could not be put aside: {self._cause(error)}") from self._shown(error)
+        if late:
+            events.on_late(late)
+
+    def _open(self, spark: SparkSession) -> None:
+        self.sink.open(spark)
+        if self.dead_letters is not None:
+            self.dead_letters.open(spark)
+
+    def _cause(self, error: Exception) -> str:
+        """Why a query failed, in one line and without secrets."""
+        return root_cause(RuntimeError(self._redacted(_full_text(error)) or type(error).__name__))
+
+    def _shown(self, error: Exception) -> Exception | None:
+        """The error itself, unless it would tell secrets in a traceback."""
+        return error if self._redacted(_full_text(error)) == _full_text(error) else None
+
+    def _redacted(self, text: str) -> str:
+        for part in (self.source, self.sink, self.dead_letters):
+            text = text if part is None else part.redacted(text)
+        return text
+
     def _write(self, rows: DataFrame, batch: int) -> None:
         self.sink.write(rows, batch)
 
-    def _follow(self, query: StreamingQuery, events: Events) -> None:
+    def _follow(self, spark: SparkSession, query: StreamingQuery, events: Events) -> None:
         last = -1
         running: int | None = None
         ended = False
         while not ended:
             ended = bool(query.awaitTermination(_POLL_S))  # type: ignore[arg-type]
-            last = self._tell(query, last, events)
+            last = self._tell(spark, query, last, events)
             if events.stop and running is None:
                 running = last
             # A batch in progress is left to end: stopping then costs nothing, and nothing is done twice.
             if running is not None and (last > running or not query.status["isTriggerActive"]):
                 _end(query)
                 # One more may have been done by then.
-                self._tell(query, last, events)
+                self._tell(spark, query, last, events)
                 return
 
-    def _tell(self, query: StreamingQuery, last: int, events: Events) -> int:
+    def _tell(self, spark: SparkSession, query: StreamingQuery, last: int, events: Events) -> int:
         for progress in query.recentProgress:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
-                events.on_batch(batch_metrics(self.checkpoint.ledger, progress))
+                malformed = 0 if self.letters is None else self.letters.batch(spark, progress)
+                metrics = batch_metrics(self.checkpoint.ledger, progress)
+                events.on_batch(replace(metrics, malformed=malformed))
         return last
 
 
 def _is_batch(progress: Mapping[str, Any]) -> bool:
     """Whether it tells of a batch that ran; Spark also reports that nothing happens."""
     return "addBatch" in progress["durationMs"]
+
+
+def _full_text(error: Exception) -> str:
+    """What an error says, with Java's causes, which PySpark leaves out unless a setting asks for them."""
+    return f"{error}\n{getattr(error, '_stackTrace', '') or ''}".strip()
 
 
 def _end(query: StreamingQuery) -> None:

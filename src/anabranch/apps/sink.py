@@ -1,4 +1,4 @@
-"""Where an application's answers go, batch by batch, each batch exactly once."""
+"""Where an application's answers go, batch by batch."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ class Sink(ABC):
     def claim(self, checkpoint: str) -> None:
         """Refuse what belongs to another checkpoint, before the query starts."""
         return None
+
+    def open(self, spark: SparkSession) -> None:
+        """See that it can be written to, before the query starts."""
+        return None
+
+    def redacted(self, text: str) -> str:
+        """The text without the secrets that the sink was given."""
+        return text
 
     @abstractmethod
     def write(self, rows: DataFrame, batch: int) -> None:

@@ -1,9 +1,10 @@
-"""Where an application's rows come from: a folder that grows, or the built-in generator."""
+"""Where an application's rows come from: a folder that grows, the built-in generator, or a topic of Kafka."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -11,6 +12,8 @@ from urllib.parse import parse_qsl
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.apps.app import App
+from anabranch.apps.connection import Connection
 from anabranch.errors import ConfigError, InputError
 from anabranch.spark.generator import FORMAT, Generator
 from anabranch.spark.generator_settings import GeneratorSettings
@@ -21,6 +24,7 @@ _SUFFIXES = {".txt": "text", ".text": "text", ".log": "text", ".csv": "csv", ".t
 _SUFFIXES |= {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
 _GENERATOR = "generator:"
+KAFKA = "kafka://"
 # The command line's names of the streams' parameters, and what a stream that is only named gets.
 _SHORT = {"keys": "n_keys", "values": "n_values", "phases": "n_phases"}
 _DEFAULTS = {"n_keys": "100000", "z": "1.2", "every": "100000", "skew_percent": "80"}
@@ -34,6 +38,14 @@ class Source(ABC):
     @abstractmethod
     def open(self, spark: SparkSession) -> DataFrame:
         """The rows, as a stream; InputError where there are none to be had."""
+
+    def read(self, spark: SparkSession, app: App, columns: Mapping[str, str]) -> DataFrame:
+        """The application's tuples, as a stream; `columns` is as in `App.read`."""
+        return app.read(self.open(spark), columns)
+
+    def redacted(self, text: str) -> str:
+        """The text without the secrets that the source was given."""
+        return text
 
 
 @dataclass(frozen=True)
@@ -116,8 +128,14 @@ class GeneratorSource(Source):
         return spark.readStream.format(FORMAT).options(**self.options()).load()
 
 
-def source(text: str, *, format: str | None = None, batch: int | None = None) -> Source:
-    """The source that a text names: ``generator:…``, or a path."""
+def source(
+    text: str, *, format: str | None = None, batch: int | None = None, connection: Connection | None = None
+) -> Source:
+    """The source that a text names: ``generator:…``, ``kafka://…``, or a path."""
+    if text.startswith(KAFKA):
+        from anabranch.apps.kafka import KafkaSource
+
+        return KafkaSource(text, format, batch, connection or Connection())
     if text.startswith(_GENERATOR):
         if format is not None:
             raise ConfigError(f"the generator has no files, got format {format!r}; leave it out")

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from anabranch.aggregates import Aggregate, Count
 from anabranch.apps.app import App, Field
+from anabranch.apps.balancing import row_columns
 from anabranch.errors import InputError
 
 # Letters, digits and what stands inside a word: "don't", "e_mail", "#spark".
@@ -27,8 +28,8 @@ class WordCount(App):
     ----------
     A word's count is the number of times it came, whatever grouping, edge and number of workers.
 
-    Words of lines are lower-cased; a column of words (``word`` or ``key``) is taken as it is. Rows without a word are
-    left out.
+    Words of lines are lower-cased; a column of words (``word`` or ``key``) is taken as it is. Where there are columns
+    ``word`` and ``line``, a row without a word has its line counted. Rows without either are left out.
     """
 
     name: ClassVar[str] = "word-count"
@@ -41,14 +42,18 @@ class WordCount(App):
 
     def read(self, rows: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
         found = super().read(rows, columns)
+        others = row_columns(rows)
+        if "word" in rows.columns and "line" in rows.columns and not columns:
+            each = F.when(F.col("word").isNull(), _words("line")).otherwise(F.array("word"))
+            return found.select(F.explode(each).alias("word"), *others)
         if "word" in found.columns:
-            return found.select("word").where(F.col("word").isNotNull())
+            return found.select("word", *others).where(F.col("word").isNotNull())
         if "line" not in found.columns:
             raise InputError(
                 f"word-count needs a column word or line, and the source has {', '.join(rows.columns)}; "
                 "say which it is with --column word=COLUMN or --column line=COLUMN"
             )
-        return found.select(words("line").alias("word"))
+        return found.select(words("line").alias("word"), *others)
 
     def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
         return {"count": Count()}
@@ -56,4 +61,8 @@ class WordCount(App):
 
 def words(line: str) -> F.Column:  # type: ignore[name-defined]
     """Every word of a column of text, one a row, in lower case."""
-    return F.explode(F.regexp_extract_all(F.lower(F.col(line)), F.lit(_WORD), F.lit(0)))
+    return F.explode(_words(line))
+
+
+def _words(line: str) -> F.Column:  # type: ignore[name-defined]
+    return F.regexp_extract_all(F.lower(F.col(line)), F.lit(_WORD), F.lit(0))

@@ -12,6 +12,7 @@ from anabranch.cli.bound import bound
 from anabranch.cli.demo import demo
 from anabranch.cli.groupings import groupings
 from anabranch.cli.predictors import predictors
+from anabranch.cli.produce import produce
 from anabranch.cli.run import run
 from anabranch.cli.simulate import simulate
 from anabranch.errors import AnabranchError, ConfigError
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(simulate)
 app.command()(bound)
 app.command()(run)
+app.command()(produce)
 app.command()(demo)
 app.command()(groupings)
 app.command()(predictors)

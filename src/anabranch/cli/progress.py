@@ -26,6 +26,10 @@ class Progress:
         self._batches.append(metrics)
         typer.echo(batch_line(metrics), err=True)
 
+    def late(self, malformed: int) -> None:
+        """Say what an earlier run had left to put aside."""
+        typer.echo(f"{count(malformed)} malformed of the batches before are now put aside, too", err=True)
+
     def restart(self, number: int, cause: str) -> None:
         """Say that a query is started again, and why."""
         typer.echo(f"restart {number} from the checkpoint: {cause}", err=True)
@@ -44,6 +48,7 @@ class Progress:
             f"batch p50 {duration(run.batch_s(0.5))}, p99 {duration(run.batch_s(0.99))}",
             f"makespan {number(run.makespan)}",
             f"replication {number(run.replication)} a batch",
+            *_malformed(sum(metrics.malformed for metrics in self._batches)),
         ]
         typer.echo(" · ".join(parts), err=True)
 
@@ -58,8 +63,13 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
         f"{count(metrics.hot_keys)} hot keys",
+        *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)
+
+
+def _malformed(n: int) -> list[str]:
+    return [f"{count(n)} malformed"] if n else []
 
 
 def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import values
+from anabranch.cli import ends, values
 from anabranch.cli.output import print_table
 from anabranch.errors import ConfigError, MissingExtraError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from anabranch.apps import App, Balancing, Events, Pipeline, Sink
 
 _Text = str | None
-_CONSOLE = "console"
 _DEFAULT = "spillway"
 
 
@@ -28,18 +28,30 @@ def run(
     source: Annotated[
         _Text,
         typer.Option(
-            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs; or "
-            "'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
-            metavar="DIR",
+            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs; "
+            "'kafka://HOST:PORT/TOPIC?format=json&from=earliest' for a topic (formats json, text, csv; csv takes "
+            "columns=a,b,c); or 'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
+            metavar="DIR|URL",
         ),
     ] = None,
     sink: Annotated[
-        str, typer.Option(help="Folder for Parquet files, one folder a batch; or 'console'.", metavar="DIR")
-    ] = _CONSOLE,
+        str,
+        typer.Option(
+            help="Folder for Parquet files, one folder a batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.",
+            metavar="DIR|URL",
+        ),
+    ] = ends.CONSOLE,
     checkpoint: Annotated[
         _Text,
         typer.Option(
             help="Folder from which a run that was stopped or killed goes on.  [default: none, cannot be resumed]",
+            metavar="DIR",
+        ),
+    ] = None,
+    ledger: Annotated[
+        _Text,
+        typer.Option(
+            help="Folder for what workers report, where Python does not reach --checkpoint.  [default: in there]",
             metavar="DIR",
         ),
     ] = None,
@@ -56,10 +68,28 @@ def run(
     ] = "batch",
     flush_every: Annotated[str, typer.Option(help="resident: batches between merges.", metavar="N")] = "1",
     once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
-    batch: Annotated[_Text, typer.Option(help="Most files (generator: tuples) in a micro-batch.", metavar="N")] = None,
+    batch: Annotated[
+        _Text,
+        typer.Option(help="Most files (Kafka: records; generator: tuples) in a micro-batch.", metavar="N"),
+    ] = None,
+    dead_letters: Annotated[
+        _Text,
+        typer.Option(
+            help="Where malformed records of a topic go: a folder or a topic.  [default: dead-letters in --checkpoint]",
+            metavar="DIR|URL",
+        ),
+    ] = None,
+    kafka_properties: Annotated[
+        _Text,
+        typer.Option(
+            help="File of Kafka client properties, such as security.protocol=SASL_SSL. They may also be in variables "
+            "such as ANABRANCH_KAFKA_SECURITY_PROTOCOL.",
+            metavar="FILE",
+        ),
+    ] = None,
     format: Annotated[
         _Text,
-        typer.Option(help="text, csv, json or parquet.  [default: by the files' endings]", metavar="NAME"),
+        typer.Option(help="text, csv, json or parquet.  [default: by the files' endings; Kafka: json]", metavar="NAME"),
     ] = None,
     column: Annotated[
         list[str] | None,
@@ -77,6 +107,20 @@ def run(
         _Text,
         typer.Option(help="Spark master.  [default: local[*]; with --work-us a thread per worker]", metavar="URL"),
     ] = None,
+    jars: Annotated[
+        _Text, typer.Option(help="Jars for Spark, such as its Kafka connector's.", metavar="FOLDER|JAR,JAR")
+    ] = None,
+    packages: Annotated[
+        _Text,
+        typer.Option(
+            help="Maven packages for Spark: org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION OF SPARK.",
+            metavar="GROUP:NAME:VERSION",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(help="Setting of Spark: spark.executor.memory=4g; repeatable.", metavar="NAME=VALUE"),
+    ] = None,
     restarts: Annotated[
         str, typer.Option(help="Restarts after a batch that Spark could not repeat.", metavar="N")
     ] = "3",
@@ -87,7 +131,7 @@ def run(
     One line per micro-batch goes to stderr: tuples per second, makespan (time of the slowest worker over the ideal; 1.0
     is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C ends the run after the batch that
     is running, a second one at once; with --checkpoint, the same command goes on where it ended, and every batch is in
-    the sink once.
+    the sink once (in a topic at least once). A topic needs Spark's Kafka connector: see --packages and --jars.
 
     Try:
 
@@ -98,6 +142,8 @@ def run(
       anabranch run word-count --source 'generator:drifting?z=1.4&rate=20k' --sink counts/ --checkpoint state/
 
       anabranch run vwap --source trades/ --column quantity=qty --grouping key --workers 8 --once
+
+      anabranch run vwap --source kafka://127.0.0.1:9092/trades --sink kafka://127.0.0.1:9092/vwap --checkpoint state/
     """
     if find_spec("pyspark") is None:
         raise MissingExtraError("anabranch run needs PySpark, which is not installed; install anabranch[spark]")
@@ -107,17 +153,30 @@ def run(
     with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
         balancing = _balancing(grouping, edge, workers, regime, flush_every, work_us, seed)
         chosen = _app(app)
+        connection = ends.connection(kafka_properties)
         pipeline = _pipeline(
             chosen,
             balancing,
-            {"source": source, "format": format, "batch": batch, "column": column, "once": once, "restarts": restarts},
-            _sink(sink, chosen),
+            {"source": source, "format": format, "batch": batch, "column": column, "once": once, "restarts": restarts}
+            | {"connection": connection, "ledger": ledger},
+            ends.sink(sink, chosen, connection),
             checkpoint or folder,
         )
-        pipeline.claim()
+        pipeline = replace(pipeline, dead_letters=ends.dead_letters(dead_letters, pipeline, checkpoint, connection))
+        settings = ends.session_settings(jars, packages, conf)
+        _claim(pipeline)
         if checkpoint is None:
             typer.echo("no --checkpoint: this run cannot be resumed", err=True)
-        _run(pipeline, master, 0 if sink == _CONSOLE else values.whole(top, "--top", at_least=0))
+        shown = 0 if sink == ends.CONSOLE else values.whole(top, "--top", at_least=0)
+        _run(pipeline, master, settings, shown)
+
+
+def _claim(pipeline: Pipeline) -> None:
+    from anabranch.apps.hadoop import NeedsSessionError
+
+    # A path that only Spark opens is claimed when the query starts.
+    with suppress(NeedsSessionError):
+        pipeline.claim()
 
 
 def _list_apps() -> None:
@@ -158,24 +217,20 @@ def _balancing(
     )
 
 
-def _sink(text: str, app: App) -> Sink:
-    from anabranch.apps import ConsoleSink, FolderSink
-
-    return ConsoleSink(app.heaviest, show=typer.echo) if text == _CONSOLE else FolderSink(text)
-
-
 def _pipeline(app: App, balancing: Balancing, given: dict[str, Any], sink: Sink, checkpoint: str) -> Pipeline:
     from anabranch.apps import Checkpoint, Pipeline
     from anabranch.apps import source as source_of
 
     if given["source"] is None:
-        raise ConfigError("run needs --source: a folder of files, or generator:zipf for generated tuples")
+        raise ConfigError(
+            "run needs --source: a folder of files, kafka://HOST:PORT/TOPIC, or generator:zipf for generated tuples"
+        )
     batch = None if given["batch"] is None else values.whole(given["batch"], "--batch", at_least=1)
     return Pipeline(
         app,
-        source_of(given["source"], format=given["format"], batch=batch),
+        source_of(given["source"], format=given["format"], batch=batch, connection=given["connection"]),
         sink,
-        Checkpoint(checkpoint),
+        Checkpoint(checkpoint, given["ledger"]),
         balancing,
         columns=_columns(given["column"]),
         once=given["once"],
@@ -191,23 +246,25 @@ def _columns(texts: list[str] | None) -> dict[str, str]:
     return {name: column for name, _, column in parts}
 
 
-def _run(pipeline: Pipeline, master: str | None, top: int) -> None:
+def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int) -> None:
     from anabranch.apps import Events, own_session
     from anabranch.cli.progress import Progress
 
     # Emulated work is a delay: with a thread per worker, delays pass side by side as they would on as many machines.
     threads = f"local[{pipeline.balancing.n_workers}]" if pipeline.balancing.work_us else None
-    with own_session(f"anabranch run {pipeline.app.name}", master or threads) as spark:
+    with own_session(f"anabranch run {pipeline.app.name}", master or threads, **conf) as spark:
         done = pipeline.checkpoint.batches()
         if done:
             typer.echo(f"resuming after batch {done - 1}", err=True)
         progress = Progress()
-        events = Events(on_batch=progress.batch, on_restart=progress.restart)
+        events = Events(on_batch=progress.batch, on_restart=progress.restart, on_late=progress.late)
         with _stopped_by_signals(events):
             pipeline.run(spark, events)
         progress.summary(stopped=events.stop)
-        if top:
-            _print_top(pipeline.app, pipeline.heaviest(spark, top))
+        ends.tell_malformed(pipeline)
+        rows = pipeline.heaviest(spark, top) if top else []
+        if rows:
+            _print_top(pipeline.app, rows)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from anabranch.spark.edge import route_adaptively, warm_up
 from anabranch.spark.keys import Key, check_names, event_time, quoted, restore_metadata, with_keys
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import observe_hot_keys
+from anabranch.spark.location import absolute
 from anabranch.spark.planned_edge import route_by_plan
 from anabranch.spark.requirements import check_spark, parallelism
 from anabranch.spark.settings import WORKER, Settings
@@ -77,6 +78,8 @@ def balance(
     n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
     edge = edge or ("planned" if not df.isStreaming and grouping.has_table() and regime == "batch" else "adaptive")
     dealt_by = _deal_by(df, deal_by)
+    # Tasks run in folders of their own.
+    ledger = ledger and absolute(ledger)
     settings = Settings(grouping, n_workers, edge, ledger, regime, flush_every, seed, work_us, keys, dealt_by)
     _check(df, settings)
     if ledger is not None:

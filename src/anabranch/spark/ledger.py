@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pyarrow import fs
 
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings.plan import Plan, Report, pack_plan, pack_report, unpack_plan, unpack_report
+from anabranch.spark.location import locate
 
 _SETTINGS = "anabranch.json"
 # Spark replays the last batch only; a few more are kept for whoever reads the metrics.
 KEPT_BATCHES = 20
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Ledger:
                 f"ledger {self.uri} cannot be written: {error}; name a folder that tasks can write"
             ) from None
         try:
-            before = json.loads(known)
-        except ValueError:
+            before = dict(json.loads(known))
+        except (TypeError, ValueError):
             raise InputError(f"ledger {self.uri} is damaged: {_SETTINGS} is not JSON; use a new folder") from None
         for name, value in json.loads(text).items():
             if before.get(name) != value:
@@ -66,7 +70,7 @@ class Ledger:
         for name in self._names(f"{query}/{batch:012d}"):
             if name.startswith(kind) and name != "plan" and not name.startswith("."):
                 try:
-                    found[name] = unpack_report(self._read(f"{query}/{batch:012d}/{name}"))
+                    found[name] = _parse(unpack_report, self._read(f"{query}/{batch:012d}/{name}"))
                 except (OSError, SnapshotError):
                     continue
         return dict(sorted(found.items()))
@@ -74,13 +78,13 @@ class Ledger:
     def plan(self, query: str, batch: int) -> Plan | None:
         """Plan of a batch; None when there is none or it is damaged."""
         try:
-            return unpack_plan(self._read(f"{query}/{batch:012d}/plan"))
+            return _parse(unpack_plan, self._read(f"{query}/{batch:012d}/plan"))
         except (OSError, SnapshotError):
             return None
 
     def settle_plan(self, query: str, batch: int, plan: Plan) -> Plan:
         """Write the plan of a batch unless there is one, and return the one that is there."""
-        return unpack_plan(self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
+        return _parse(unpack_plan, self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
 
     def batches(self, query: str) -> list[int]:
         """Batches that left anything, ascending."""
@@ -100,23 +104,7 @@ class Ledger:
 
     @cached_property
     def _location(self) -> tuple[fs.FileSystem, str]:
-        try:
-            filesystem, path = fs.FileSystem.from_uri(self.uri)
-            return filesystem, path
-        except (ValueError, OSError):
-            pass
-        if "://" in self.uri:
-            return self._with_fsspec()
-        return fs.LocalFileSystem(), os.path.abspath(self.uri)
-
-    def _with_fsspec(self) -> tuple[fs.FileSystem, str]:
-        try:
-            import fsspec
-
-            filesystem, path = fsspec.core.url_to_fs(self.uri)
-            return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
-        except (ImportError, ValueError) as error:
-            raise InputError(f"ledger {self.uri} is not a location that pyarrow or fsspec knows: {error}") from None
+        return locate(self.uri)
 
     @property
     def _filesystem(self) -> fs.FileSystem:
@@ -172,3 +160,13 @@ class Ledger:
         finally:
             os.unlink(temporary)
         return self._read(name)
+
+
+def _parse(unpack: Callable[[bytes], _T], data: bytes) -> _T:
+    """What a file holds; SnapshotError too where the file is whole but was written by another version."""
+    try:
+        return unpack(data)
+    except SnapshotError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise SnapshotError(f"not a file of this version: {error!r}; start with a new ledger") from None

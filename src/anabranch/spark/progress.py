@@ -30,6 +30,8 @@ class BatchMetrics:
         Keys that the plan of the batch treated as hot.
     worker_tuples, worker_seconds
         Per worker.
+    malformed
+        Records that could not be read.
     """
 
     batch: int
@@ -42,6 +44,7 @@ class BatchMetrics:
     hot_keys: int
     worker_tuples: list[int]
     worker_seconds: list[float]
+    malformed: int = 0
 
     @property
     def tuples_per_second(self) -> float:

@@ -123,6 +123,16 @@ def _run_at_once(queries: list[Query], moment: str, batch: int) -> None:
     raise TimeoutError(f"the queries did not come to {moment} in batch {batch}")
 
 
+def _await_executors(spark: Any, n: int) -> None:
+    """Wait until that many have registered: a new one takes its time to come in the place of one that was killed."""
+    until = time.monotonic() + _WAIT_S
+    # The driver counts too.
+    while spark._jsc.sc().getExecutorMemoryStatus().size() < n + 1:
+        if time.monotonic() > until:
+            raise TimeoutError(f"there are not {n} executors")
+        time.sleep(0.1)
+
+
 def _die() -> None:
     spark: Any = SparkSession.active()
     os.kill(int(spark._jvm.java.lang.ProcessHandle.current().pid()), signal.SIGKILL)
@@ -137,6 +147,7 @@ def main(path: str) -> None:
     if job["die"]:
         _run_at_once(queries, *job["die"])
     for query in queries:
+        _await_executors(spark, job.get("executors", 0))
         query.run()
     Path(path).with_suffix(".done").write_text(json.dumps({one.query["name"]: one.restarts for one in queries}))
     spark.stop()

@@ -1,0 +1,113 @@
+"""Malformed records, put aside batch by batch with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch.apps.app import App
+from anabranch.apps.checkpoint import Checkpoint
+from anabranch.apps.folder import Folder
+from anabranch.apps.kafka import MALFORMED, KafkaSource, Offsets
+from anabranch.apps.sink import Sink
+from anabranch.errors import InputError
+
+_COMPLETE = "anabranch-dead-letters.json"
+
+
+@dataclass
+class DeadLetters:
+    """Finds the malformed records of a batch once it is committed, and hands them to a sink.
+
+    The query itself only counts them. A batch that has any is read again, from and to the very offsets that the
+    checkpoint has written down for it, and parsed by the same expressions; so nothing is read twice as long as all is
+    well. A file in the checkpoint says up to which batch the sink is complete.
+
+    Guarantees
+    ----------
+    Every malformed record of every committed batch reaches the sink under its batch number, also when the run ended
+    between the commit and that. A batch that is handed in again is the same.
+
+    Parameters
+    ----------
+    sink
+        Where they go; None to count them only.
+    count, example
+        Malformed records that this object has seen, and one of them.
+    """
+
+    source: KafkaSource
+    app: App
+    columns: Mapping[str, str]
+    checkpoint: Checkpoint
+    sink: Sink | None = None
+    count: int = 0
+    example: dict[str, Any] = field(default_factory=dict)
+
+    def catch_up(self, spark: SparkSession) -> int:
+        """Put aside those of committed batches that a run before this one did not get to; gives their number."""
+        done = self.checkpoint.batches()
+        return sum(self._put_aside(spark, batch) for batch in range(self._complete() + 1, done))
+
+    def batch(self, spark: SparkSession, progress: Mapping[str, Any]) -> int:
+        """Put aside those of the batch that a `StreamingQueryProgress` tells about; gives their number."""
+        batch = int(progress["batchId"])
+        # Spark keeps a hundred batches' progress: those that this call comes too late for are looked at all the same.
+        late = sum(self._put_aside(spark, missed) for missed in range(self._complete() + 1, batch))
+        observed = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
+        if observed is not None and observed["n"] == 0:
+            self._mark(batch)
+            return late
+        return late + self._put_aside(spark, batch)
+
+    def _put_aside(self, spark: SparkSession, batch: int) -> int:
+        start, end = self._range(batch)
+        rows = self.source.malformed(spark, self.app, self.columns, start, end).persist()
+        try:
+            n = self._remember(rows)
+            if n and self.sink is not None:
+                self.sink.write(rows, batch)
+        finally:
+            rows.unpersist()
+        self._mark(batch)
+        return n
+
+    def _remember(self, rows: DataFrame) -> int:
+        first = F.min_by(F.struct(*rows.columns), F.struct("timestamp", "partition", "offset"))
+        found = rows.agg(F.count(F.lit(1)).alias("n"), first.alias("first")).collect()[0]
+        self.count += found["n"]
+        if found["n"] and not self.example:
+            self.example = found["first"].asDict()
+        return int(found["n"])
+
+    def _range(self, batch: int) -> tuple[Offsets, Offsets]:
+        """Offsets from which and to which a batch was read, as Spark has written them down."""
+        before = self._logged(f"offsets/{batch - 1}") if batch else self._logged("sources/0/0")
+        return before, self._logged(f"offsets/{batch}")
+
+    def _logged(self, name: str) -> Offsets:
+        text = self._folder.read(name)
+        if text is None:
+            raise InputError(
+                f"malformed records cannot be found again: checkpoint {self.checkpoint.uri} has no {name} any more; "
+                "start with a new checkpoint"
+            )
+        # A version, and before the offsets of a batch its settings.
+        offsets: Offsets = json.loads(text.splitlines()[-1])
+        return offsets
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.checkpoint.uri)
+
+    def _complete(self) -> int:
+        text = self._folder.read(_COMPLETE)
+        return -1 if text is None else int(json.loads(text)["complete"])
+
+    def _mark(self, batch: int) -> None:
+        self._folder.write(_COMPLETE, json.dumps({"complete": batch}) + "\n")

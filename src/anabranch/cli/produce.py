@@ -1,0 +1,155 @@
+"""``anabranch produce``: a stream into a topic of Kafka."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli import stream_options as options
+from anabranch.cli import streams, values
+from anabranch.errors import ConfigError, MissingExtraError, QueryError
+from anabranch.report.units import count, duration, rate
+
+if TYPE_CHECKING:
+    from anabranch.apps.produce import Produced
+    from anabranch.streams import Stream
+
+_Text = str | None
+_NEEDED = {"pyspark": "PySpark", "confluent_kafka": "confluent-kafka"}
+
+
+def produce(
+    address: Annotated[str, typer.Argument(help="kafka://HOST:PORT/TOPIC", metavar="ADDRESS")],
+    stream: options.Name = None,
+    input: options.Input = None,
+    key: options.Key = None,
+    timestamp: Annotated[
+        _Text, typer.Option(help="Time column of --input, for the pace of the recording.", metavar="COLUMN")
+    ] = None,
+    columns: Annotated[
+        _Text, typer.Option(help="Further columns of --input to send, as price,quantity.", metavar="NAMES")
+    ] = None,
+    tuples: options.Tuples = None,
+    keys: options.Keys = None,
+    z: options.Z = None,
+    flip: options.Flip = None,
+    every: options.Every = None,
+    period: options.Period = None,
+    phases: options.Phases = None,
+    share: options.Share = None,
+    length: options.Length = None,
+    mu: options.Mu = None,
+    sigma: options.Sigma = None,
+    skew_percent: options.SkewPercent = None,
+    half_skew: options.HalfSkew = False,
+    values_: options.Values = None,
+    locality: options.Locality = None,
+    padding: options.Padding = None,
+    rate_: Annotated[
+        _Text, typer.Option("--rate", help="Records per second.  [default: as fast as it goes]", metavar="NUMBER")
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(help="json: an object of all columns. text: the key. csv: all columns in order.", metavar="NAME"),
+    ] = "json",
+    keyed: Annotated[
+        bool, typer.Option("--keyed", help="Give records their key, so that a key stays in one partition.")
+    ] = False,
+    partitions: Annotated[str, typer.Option(help="Partitions of a topic that is made.", metavar="N")] = "4",
+    kafka_properties: Annotated[
+        _Text,
+        typer.Option(
+            help="File of Kafka client properties, such as security.protocol=SASL_SSL. They may also be in variables "
+            "such as ANABRANCH_KAFKA_SECURITY_PROTOCOL.",
+            metavar="FILE",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the stream.", metavar="N")] = 0,
+) -> None:
+    """Stream tuples into a topic of Kafka at a given rate, with event times.
+
+    A record's timestamp, and its field time, is the moment at which it was due: what reads the topic can tell how late
+    its answers are. A line a second goes to stderr. The topic is made where it is missing. Exit 1 if a record could not
+    be delivered.
+
+    Try:
+
+      anabranch produce kafka://127.0.0.1:9092/words --stream drifting --z 1.4 --rate 20k --tuples 1M
+
+      anabranch produce kafka://127.0.0.1:9092/trades --input trades.parquet --key symbol --columns price,qty --keyed
+    """
+    for module, name in _NEEDED.items():
+        if find_spec(module) is None:
+            raise MissingExtraError(
+                f"anabranch produce needs {name}, which is not installed; install anabranch[spark,kafka]"
+            )
+    from anabranch.apps import Connection, KafkaAddress
+    from anabranch.apps.produce import Produce
+
+    given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
+    given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}
+    given |= {"values": values_, "locality": locality, "padding": padding}
+    values.check_at_least(seed, "--seed", 0)
+    if input is not None:
+        if stream is not None or half_skew or any(given.values()):
+            raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
+        chosen = _replay(input, key, timestamp, columns)
+    else:
+        if any(text is not None for text in (key, timestamp, columns)):
+            raise ConfigError("--key, --timestamp and --columns name columns of --input; give --input FILE with them")
+        chosen = _synthetic(stream, tuples, given, half_skew)
+    if timestamp is not None and rate_ is not None:
+        raise ConfigError("--timestamp and --rate both say when records are due; leave one of them out")
+    producing = Produce(
+        KafkaAddress.parse(address),
+        chosen,
+        rate=0.0 if rate_ is None else values.number(rate_, "--rate", zero=False),
+        format=format,
+        keyed=keyed,
+        partitions=values.whole(partitions, "--partitions", at_least=1),
+        seed=seed,
+        limit=None if tuples is None else streams.n_tuples(tuples),
+        connection=Connection.load(kafka_properties),
+    )
+    done = producing.run(_Ticker())
+    delivered = done.sent - done.failed
+    typer.echo(f"{_line(delivered, done.seconds)} to {producing.address.topic}")
+    if done.failed:
+        raise QueryError(f"{done.failed:,} of {done.sent:,} records were not delivered: {done.reason}; send them again")
+
+
+def _replay(path: Path, key: str | None, timestamp: str | None, columns: str | None) -> Stream:
+    from anabranch.streams import Replay
+
+    if key is None:
+        raise ConfigError("--input needs --key COLUMN: which column holds the key?")
+    others = () if columns is None else tuple(name.strip() for name in columns.split(","))
+    return Replay(str(path), key, timestamp=timestamp, columns=others)
+
+
+def _synthetic(name: str | None, tuples: str | None, given: dict[str, str | None], half_skew: bool) -> Stream:
+    make, vary = streams.synthetic(name or "zipf", tuples or "1M", given, half_skew)
+    if any(len(listed) > 1 for listed in vary.values()):
+        raise ConfigError("produce takes one value per parameter; it sends one stream")
+    return make(**{parameter: listed[0] for parameter, listed in vary.items()})
+
+
+class _Ticker:
+    """Prints how far it is, once a second."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + 1
+
+    def __call__(self, done: Produced) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 1
+            failed = f" · {count(done.failed)} failed" if done.failed else ""
+            typer.echo(_line(done.sent, done.seconds) + failed, err=True)
+
+
+def _line(records: int, seconds: float) -> str:
+    return f"{records:,} records in {duration(seconds)} · {rate(records / seconds if seconds else 0)} records/s"

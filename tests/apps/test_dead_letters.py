@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch.apps import Balancing, Checkpoint, Events, FolderSink, KafkaSink, KafkaSource, MemorySink, Pipeline, Vwap
+from anabranch.apps.dead_letters import DeadLetters
+from anabranch.errors import InputError, QueryError
+from anabranch.groupings import KeyGrouping
+
+BAD = {
+    b"not JSON at all": "not JSON",
+    b'{"symbol": "A", "quantity": 1}': "no field price",
+    b'{"symbol": "A", "price": "high", "quantity": 1}': "price is not a double: high",
+    b"\xff\xfe": "not UTF-8",
+    None: "no value",
+}
+GOOD = b'{"symbol": "A", "price": 2.5, "quantity": 2}'
+N = 4000
+
+
+def values() -> list[bytes | None]:
+    """Good records, every fortieth of them followed by a malformed one."""
+    bad = list(BAD)
+    return [v for i in range(N) for v in ([GOOD, bad[i // 40 % len(bad)]] if i % 40 == 0 else [GOOD])]
+
+
+def kept(folder: Path) -> dict[tuple[int, int], tuple[int, str, str | None]]:
+    """Dead letters by partition and offset: batch, reason, value; no record is there twice."""
+    found = {}
+    for file in folder.glob("batch=*/*.parquet"):
+        for row in pq.read_table(file, partitioning=None).to_pylist():
+            place = row["partition"], row["offset"]
+            assert place not in found
+            found[place] = int(file.parent.name.partition("=")[2]), row["reason"], row["value"]
+    return found
+
+
+def expected() -> dict[tuple[int, int], tuple[str, str | None]]:
+    """Where malformed records are: they were sent to two partitions in turn."""
+    sent = [(i % 2, i // 2, value) for i, value in enumerate(values())]
+    texts = {b"\xff\xfe": "//4="} | {value: value.decode() for value in BAD if value and value != b"\xff\xfe"}
+    return {(p, at): (BAD[value], texts.get(value)) for p, at, value in sent if value != GOOD}
+
+
+@pytest.mark.spark
+def test_malformed_records_are_put_aside_once_also_after_a_crash(spark, broker, tmp_path, monkeypatch):
+    from dev import topics
+
+    topic = topics.create(broker.servers, "malformed")
+    topics.send(broker.servers, topic, values())
+    pipeline = Pipeline(
+        Vwap(),
+        KafkaSource(f"kafka://{broker.servers}/{topic}", batch=3000),
+        sink := MemorySink(),
+        Checkpoint(str(tmp_path / "state")),
+        Balancing(KeyGrouping(), 2),
+        once=True,
+        dead_letters=FolderSink(str(tmp_path / "dead")),
+    )
+    batches, late = [], []
+    events = Events(on_batch=batches.append, on_late=late.append)
+    put_aside = DeadLetters._put_aside
+
+    def crash(self, spark, batch):
+        if batch == 1:
+            raise RuntimeError("the power went")
+        return put_aside(self, spark, batch)
+
+    monkeypatch.setattr(DeadLetters, "_put_aside", crash)
+    with pytest.raises(QueryError, match="the power went"):
+        pipeline.run(spark, events)
+    assert [metrics.malformed for metrics in batches] == [len(kept(tmp_path / "dead"))]
+    assert pipeline.checkpoint.batches() == 2
+
+    monkeypatch.undo()
+    pipeline.run(spark, events)
+    found = kept(tmp_path / "dead")
+    assert {place: (reason, value) for place, (_, reason, value) in found.items()} == expected()
+    assert len(expected()) == N // 40
+    assert late == [sum(batch == 1 for batch, _, _ in found.values())]
+    assert batches[0].malformed + late[0] == pipeline.letters.count == N // 40
+    assert sink.latest("symbol")["A"] | {"vwap": 2.5, "trades": N, "volume": 2 * N} == sink.latest("symbol")["A"]
+
+    pipeline.run(spark, events)
+    assert (len(batches), len(late)) == (1, 1), "nothing is told twice"
+    assert kept(tmp_path / "dead") == found
+
+
+@pytest.fixture
+def letters(spark, broker, tmp_path, request):
+    """Dead letters of a checkpoint whose only batch has two malformed records, at the offsets 1 and 3 of a topic."""
+    from dev import topics
+
+    topic = topics.create(broker.servers, request.node.name.replace("[", "-").rstrip("]")[:200], partitions=2)
+    topics.send(broker.servers, topic, [GOOD, GOOD, b"bad", GOOD, GOOD, GOOD, b"worse", GOOD, b"after the batch", GOOD])
+    for name, offsets in {"sources/0/0": {"0": 1}, "offsets/0": {"0": 4, "1": 4}, "commits/0": {}}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("v1\n{}\n" + json.dumps({topic: offsets}))
+    source = KafkaSource(f"kafka://{broker.servers}/{topic}")
+    return DeadLetters(source, Vwap(), {}, Checkpoint(str(tmp_path)))
+
+
+@pytest.mark.spark
+def test_without_a_sink_they_are_counted_and_one_is_kept_as_an_example(spark, letters):
+    assert letters.catch_up(spark) == letters.count == 2
+    assert {name: letters.example[name] for name in ("reason", "value", "key", "partition", "offset")} == {
+        "reason": "not JSON",
+        "value": "bad",
+        "key": "2",
+        "partition": 0,
+        "offset": 1,
+    }
+    assert letters.catch_up(spark) == 0
+
+
+@pytest.mark.spark
+def test_a_topic_takes_dead_letters_with_where_they_came_from(spark, broker, letters):
+    from dev import topics
+
+    dead = topics.create(broker.servers, "dead")
+    letters.sink = KafkaSink(f"kafka://{broker.servers}/{dead}", "key")
+    assert letters.batch(spark, {"batchId": 0, "observedMetrics": {"anabranch_malformed": {"n": 5}}}) == 2
+    rows = [json.loads(record.value) for record in topics.read(broker.servers, dead)]
+    assert sorted((row["value"], row["partition"], row["offset"], row["batch"]) for row in rows) == [
+        ("bad", 0, 1, 0),
+        ("worse", 0, 3, 0),
+    ]
+    assert {row["topic"] for row in rows} == {letters.source.address.topic}
+
+
+def test_a_batch_without_malformed_records_is_not_read_again(tmp_path):
+    letters = DeadLetters(KafkaSource("kafka://127.0.0.1:1/none"), Vwap(), {}, Checkpoint(str(tmp_path)))
+    progress = {"batchId": 0, "observedMetrics": {"anabranch_malformed": {"n": 0}}}
+    assert letters.batch(None, progress) == 0  # type: ignore[arg-type]
+
+
+def test_offsets_that_spark_has_deleted_are_an_error(tmp_path):
+    letters = DeadLetters(KafkaSource("kafka://127.0.0.1:1/none"), Vwap(), {}, Checkpoint(str(tmp_path)))
+    with pytest.raises(InputError, match=r"has no sources/0/0 any more; start with a new checkpoint"):
+        letters.batch(None, {"batchId": 0})  # type: ignore[arg-type]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch.apps import Hashtags, Vwap, WordCount
+from anabranch.apps.records import REASON, Records
+from anabranch.errors import ConfigError, InputError
+
+
+def parsed(spark: SparkSession, records: Records, app, values, columns=None) -> list[tuple]:
+    """Per value, the application's fields, or the reason."""
+    rows = spark.createDataFrame([(None if v is None else bytearray(v),) for v in values], "value binary")
+    made = records.parse(rows, app, columns or {})
+    names = [field.name for field in app.fields if field.name in made.columns]
+    return [row[REASON] or tuple(row[name] for name in names) for row in made.collect()]
+
+
+@pytest.mark.spark
+def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
+    expected = {
+        b'{"symbol": "A", "price": 1.5, "quantity": 3}': ("A", 1.5, 3),
+        b' {"ticker": "A", "value": "1e3", "size": "3", "more": [1]}\n': ("A", 1000.0, 3),
+        b'{"symbol": 7, "price": -0.25, "qty": 0}': ("7", -0.25, 0),
+        b'{"symbol": "A", "price": 1.5}': "no field quantity",
+        b'{"symbol": null, "price": 1.5, "quantity": 3}': "no field symbol",
+        b'{"symbol": "A", "price": "abc", "quantity": 3}': "price is not a double: abc",
+        b'{"symbol": "A", "price": 1, "quantity": 3.5}': "quantity is not a bigint: 3.5",
+        b'{"symbol": "A", "price": 1, "quantity": "%s"}' % (b"x" * 500): "quantity is not a bigint: " + "x" * 100,
+        b'{"symbol": "A", "price": 1': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3}{"symbol": "B"}': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3}} {"z": {}': "not JSON",
+        b"plain": "not JSON",
+        b"": "not JSON",
+        b"[1, 2]": "JSON, but not an object",
+        b"7": "JSON, but not an object",
+        b"null": "JSON, but not an object",
+        b'{"symbol": "\xff", "price": 1, "quantity": 3}': "not UTF-8",
+        None: "no value",
+    }
+    assert dict(zip(expected, parsed(spark, Records("json"), Vwap(), expected), strict=True)) == expected
+
+
+@pytest.mark.spark
+def test_a_csv_record_is_read_by_position(spark: SparkSession):
+    expected = {
+        b"A,1.5,3": ("A", 1.5, 3),
+        b"A,1.5,3\r\n": ("A", 1.5, 3),
+        b'"A ""x"", y",1.5,3': ('A "x", y', 1.5, 3),
+        b"A,1.5": "no field quantity",
+        b",1.5,3": "no field symbol",
+        b"": "no field symbol",
+        b"A,1.5,3,4": "more columns than symbol,price,quantity",
+        b"A,1.5,3\nB,2.5,4": "more columns than symbol,price,quantity",
+        b"A,x,3": "price is not a double: x",
+        b"\xff,1,2": "not UTF-8",
+    }
+    assert dict(zip(expected, parsed(spark, Records("csv"), Vwap(), expected), strict=True)) == expected
+
+
+@pytest.mark.spark
+def test_columns_can_be_named_and_computed(spark: SparkSession):
+    other_order = Records("csv", ("n", "symbol", "cents"))
+    columns = {"price": "try_cast(cents AS int) / 100", "quantity": "n"}
+    values = [b"3,A,150", b"3,A,free", b"three,A,150"]
+    expected = [("A", 1.5, 3), "no field price", "quantity is not a bigint: three"]
+    assert parsed(spark, other_order, Vwap(), values, columns) == expected
+    renamed = {"price": "close", "quantity": "`traded`"}
+    values = [b'{"key": "A", "close": 2, "traded": 4}']
+    assert parsed(spark, Records("json", ("traded",)), Vwap(), values, renamed) == [("A", 2.0, 4)]
+
+
+@pytest.mark.spark
+def test_an_optional_field_may_be_missing_but_not_all_of_them(spark: SparkSession):
+    posts = [b'{"tag": "a", "state": "NY"}', b'{"tag": "a", "state": "NY", "user": "u"}']
+    assert parsed(spark, Records("json"), Hashtags(), posts) == [("a", "NY", None), ("a", "NY", "u")]
+    words = [b'{"word": "To"}', b'{"text": "to be"}', b'{"lines": 1}']
+    expected = [("To", None), (None, "to be"), "no field word or line"]
+    assert parsed(spark, Records("json"), WordCount(), words) == expected
+    rows = spark.createDataFrame([(bytearray(word),) for word in words[:2]], "value binary")
+    read = WordCount().read(Records("json").parse(rows, WordCount(), {}).drop(REASON))
+    assert sorted(row.word for row in read.collect()) == ["To", "be", "to"]
+
+
+@pytest.mark.spark
+def test_text_is_one_column_whatever_it_says(spark: SparkSession):
+    values = [b"to be", b"", b'{"a": 1}', b"\xff", None]
+    expected = [("to be",), ("",), ('{"a": 1}',), "not UTF-8", "no value"]
+    assert parsed(spark, Records("text"), WordCount(), values) == expected
+
+
+@pytest.mark.spark
+def test_a_column_that_is_not_there_is_an_error_before_anything_is_read(spark: SparkSession):
+    rows = spark.createDataFrame([], "value binary")
+    with pytest.raises(InputError, match=r"vwap cannot read its columns: .*closing.*; see --column"):
+        Records("csv").parse(rows, Vwap(), {"price": "closing + 1"})
+    with pytest.raises(InputError, match="vwap needs a field symbol, and the records have value; say which it is with"):
+        Records("text").parse(rows, Vwap(), {})
+    with pytest.raises(InputError, match="word-count needs a field word, and the records have a, b"):
+        Records("csv", ("a", "b")).parse(rows, WordCount(), {})
+    with pytest.raises(ConfigError, match="got a column for 'cost'"):
+        Records("csv").parse(rows, Vwap(), {"cost": "price"})
+
+
+@pytest.mark.parametrize(
+    ("format", "columns", "message"),
+    [
+        ("avro", (), "format of records must be one of json, text, csv, got 'avro'"),
+        ("text", ("a",), "text has one column, value, got columns a"),
+        ("csv", ("a", "A"), "columns must have names that differ, got 'a,A'"),
+        ("csv", ("",), "columns must have names that differ, got ''"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(format, columns, message):
+    with pytest.raises(ConfigError, match=message):
+        Records(format, columns)
