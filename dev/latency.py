@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,21 +19,32 @@ class Latency:
 
     milliseconds: NDArray[np.float64]
 
-    def __str__(self) -> str:
+    def figures(self) -> tuple[float, float, float, float]:
+        """Mean and the 50th, 95th and 99th percentile."""
         p50, p95, p99 = np.percentile(self.milliseconds, [50, 95, 99])
-        mean = self.milliseconds.mean()
+        return float(self.milliseconds.mean()), float(p50), float(p95), float(p99)
+
+    def __str__(self) -> str:
+        mean, p50, p95, p99 = self.figures()
         return f"latency mean {mean:,.0f} ms, p50 {p50:,.0f} ms, p95 {p95:,.0f} ms, p99 {p99:,.0f} ms"
 
 
 def latency(spark: SparkSession, servers: str, source: str, sink: str, checkpoint: Path) -> Latency:
     """Latency of a finished run of `anabranch run` from the topic `source` to the topic `sink`.
 
-    Which batch a record was in is told by the offsets in the checkpoint, which has the last hundred batches; when a
-    batch was written, by the newest timestamp of its answers. A batch without answers (all malformed) is left out.
+    When a batch was written is told by the newest timestamp of its answers. A batch without answers (all malformed) is
+    left out.
     """
     batch = F.from_json(F.col("value").cast("string"), "batch long")["batch"]
     written = _topic(spark, servers, sink).groupBy(batch.alias("batch")).agg(F.max(_ms()).alias("ms"))
-    ends = {row["batch"]: row["ms"] for row in written.collect()}
+    return until(spark, servers, source, checkpoint, {row["batch"]: row["ms"] for row in written.collect()})
+
+
+def until(spark: SparkSession, servers: str, source: str, checkpoint: Path, ends: Mapping[int, float]) -> Latency:
+    """Latency of the records of a topic whose batches ended at these milliseconds since 1970.
+
+    Which batch a record was in is told by the offsets in the checkpoint, which has the last hundred batches.
+    """
     records = _topic(spark, servers, source).select("partition", "offset", _ms().alias("ms")).toArrow()
     partition, offset, ms = (records[name].to_numpy() for name in ("partition", "offset", "ms"))
     batches = _batches(partition, offset, source, checkpoint)

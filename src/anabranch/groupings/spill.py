@@ -301,7 +301,7 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
                 chunk.noise[flows.workers[flow]] += quota * quota / chunk.counts[j]
                 flow = flows.following[flow]
     found = False
-    rare = chunk.rare.sum() / chunk.targets.sum()
+    rare = chunk.rare.sum() / max(1.0, chunk.targets.sum())
     for worker in range(len(chunk.loads)):
         target = chunk.targets[worker]
         chunk.noise[worker] = slack * np.sqrt(chunk.noise[worker])
