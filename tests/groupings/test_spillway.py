@@ -333,3 +333,7 @@ def test_a_parameter_outside_its_rule_is_refused(parameters, message):
     with pytest.raises(ConfigError) as caught:
         Spillway(**parameters)
     assert str(caught.value) == message
+
+
+def test_nothing_to_plan_for_gives_an_empty_table():
+    assert len(Spillway().table(Plan(), 16).keys) == 0
