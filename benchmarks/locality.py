@@ -40,8 +40,9 @@ PADDINGS = (0, 4_000, 8_000, 12_000, 16_000, 20_000)
 HASHED_VALUES = 256
 SERVERS = 6
 HISTORIES = (1, 3, 6, 12, 24)
-# What online tables are made from, and when offline ones are called old: months.
-HISTORY, DRIFTED = 12, 12
+# What online tables are made from, and when offline ones are called old: months. A month counts as much of the next.
+HISTORY, DRIFTED = 24, 12
+FADE = 0.8
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)
 ONE_GIGABIT = Servers(bandwidth=0.125e9)
 TEN_GIGABIT = Servers()
@@ -234,7 +235,7 @@ class Monthly:
         """From the second month on: tables from the last months, `share` of their pairs."""
         pairs, steps, previous = self.months.pairs, [], None
         for at in range(1, len(pairs)):
-            known = Pairs.pooled(pairs[max(0, at - history) : at])
+            known = Pairs.faded(pairs[max(0, at - history) : at], FADE)
             known = known.top(max(1, round(share * len(known))))
             previous = plan(known, n_servers, method=method or self.method, previous=previous)
             steps.append(act(previous, pairs[at]))
@@ -259,7 +260,7 @@ class Monthly:
             *prose(
                 f"congress_hashtags: {n_tuples:,} tuples of {len(self.months.names)} months, {self.months.names[0]} to "
                 f"{self.months.names[-1]}; {SERVERS} servers, α = 1.03, method {self.method}. Online: new tables every "
-                "month, from the months before. Offline: tables from the first month, for good. Every month counts the "
+                f"month, from the months before, of which each counts {FADE} of the next. Offline: tables from the first month, for good. Every month counts the "
                 "same. Makespan: largest load of an operator over the mean."
             ),
             *self.figure_11(),
@@ -450,8 +451,8 @@ def best(work: Callable[[], object]) -> float:
 def million_pairs() -> Pairs:
     """10⁶ pairs of skewed keys, of which a key of the first operator has its own neighbourhood in the second."""
     rng = np.random.default_rng(0)
-    first = np.minimum(rng.pareto(0.8, 4_000_000) * 10, 199_999).astype(np.int64)
-    second = first * 7 + rng.geometric(0.15, len(first)) * rng.integers(1, 4, len(first))
+    first = (200_000 * rng.random(4_000_000) ** 3).astype(np.int64)
+    second = 2 * first + rng.geometric(0.02, len(first))
     pairs = Pairs.exact(hash_keys(first), hash_keys(second + 10_000_000))
     return pairs.top(1_000_000)
 

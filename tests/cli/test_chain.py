@@ -69,6 +69,7 @@ def test_options_reach_the_simulator(run):
         "--seed",
         5,
     ]
+    options += ["--fade", 0.5]
     (record,) = records(run(*SMALL, *options, "--careful", "--json", "-").out)
     settings = ChainSettings(
         n_servers=3,
@@ -76,6 +77,7 @@ def test_options_reach_the_simulator(run):
         mode="offline",
         period=1_000,
         history=2,
+        fade=0.5,
         capacity=50,
         alpha=1.2,
         careful=True,
@@ -118,6 +120,7 @@ def test_a_file_with_times_and_a_column_called_key(run, tweets, tmp_path):
         (["--mode", "daily"], "mode must be one of online, offline, got 'daily'"),
         (["--locality", "2"], "locality must be from 0 to 1, got 2.0"),
         (["--gigabits", "0"], "bandwidth must be above 0, got 0.0"),
+        (["--fade", "0"], "fade must be above 0 and at most 1, got 0.0"),
         (["--alpha", "0.5"], "alpha must be at least 1, got 0.5"),
         (["--keys", "a,b"], "--keys is about --input; give --input FILE with it"),
         (["--period-s", "9"], "--period-s is about --input; give --input FILE with it"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InputError, SnapshotError
+from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import KeyGrouping
 from anabranch.locality import Pairs
 
@@ -55,6 +55,25 @@ def test_bytes_hold_all_of_it(listed):
     pairs = Pairs.exact(*columns(listed))
     again = Pairs.unpack(pairs.pack())
     assert (counted(again), again.total) == (counted(pairs), pairs.total)
+
+
+@given(parts=st.lists(tuples, min_size=1, max_size=4), fade=st.sampled_from([0.1, 0.5, 0.9, 1.0]))
+def test_older_periods_fade(parts, fade):
+    faded = Pairs.faded([Pairs.exact(*columns(listed)) for listed in parts], fade)
+    for pair, count in counted(faded).items():
+        kept = sum(listed.count(pair) * fade**age for age, listed in enumerate(reversed(parts)))
+        # A pair never fades away for good, and is rounded once a period.
+        assert count / faded.scale == pytest.approx(kept, abs=0.001 * len(parts))
+    assert Pairs.unpack(faded.pack()).scale == faded.scale
+    assert faded.top(1).scale == faded.scale
+
+
+def test_periods_fade_once():
+    period = Pairs.exact(*columns([(1, 2)]))
+    with pytest.raises(InputError, match="pairs must have one scale, got"):
+        Pairs.pooled([period, Pairs.faded([period], 0.5)])
+    with pytest.raises(ConfigError, match="fade must be above 0 and at most 1, got 0"):
+        Pairs.faded([period], 0)
 
 
 def test_other_bytes_are_refused():

@@ -66,6 +66,9 @@ def chain(
         _Text, typer.Option(help="Seconds per period by --timestamp instead; 604800 is a week.", metavar="SECONDS")
     ] = None,
     history: Annotated[int, typer.Option(help="Periods that a plan is made from.", metavar="N")] = 1,
+    fade: Annotated[
+        str, typer.Option(help="What a period counts, of what the one after it does; 1: all alike.", metavar="SHARE")
+    ] = "1",
     capacity: Annotated[
         _Text, typer.Option(help="Counters for pairs per worker.  [default: all pairs are counted]", metavar="N")
     ] = None,
@@ -122,6 +125,7 @@ def chain(
         "period": values.whole(period, "--period", at_least=1),
         "period_s": None if period_s is None else values.number(period_s, "--period-s", zero=False),
         "history": history,
+        "fade": values.number(fade, "--fade"),
         "capacity": None if capacity is None else values.whole(capacity, "--capacity", at_least=1),
         "alpha": values.number(alpha, "--alpha"),
         "careful": careful,

@@ -20,6 +20,7 @@ class Hop:
     second: NDArray[np.int32]
     counts: NDArray[np.int64]
     total: int
+    scale: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ def _hop(pairs: Pairs, first: NDArray[np.intp], second: NDArray[np.intp], n_seco
     begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])) if len(codes) else codes
     summed = np.add.reduceat(counts, begins) if len(begins) else counts
     left, right = np.divmod(codes[begins], max(n_second, 1))
-    return Hop(left.astype(np.int32), right.astype(np.int32), summed, pairs.total)
+    return Hop(left.astype(np.int32), right.astype(np.int32), summed, pairs.total, pairs.scale)
 
 
 def _weights(hops: Sequence[Hop], keys: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:

@@ -140,7 +140,7 @@ class Manager:
         for i, pairs in enumerate(chain):
             sent, received = routers[i].route(pairs.first), routers[i + 1].route(pairs.second)
             uncounted = (pairs.total - int(pairs.counts.sum())) / self.n_servers**2
-            traffic.append(traffic_of(sent, received, self.n_servers, pairs.counts) + uncounted)
+            traffic.append((traffic_of(sent, received, self.n_servers, pairs.counts) + uncounted) / pairs.scale)
         return self.servers.seconds(traffic, self.padding)
 
     def _cost_s(self, now: Placement, candidate: Placement, moved: Sequence[NDArray[np.uint64]]) -> float:

@@ -39,8 +39,7 @@ def _partition(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> NDAr
     options = pymetis.Options(seed=seed & 0x7FFFFFFF, ufactor=max(1, round((alpha - 1) * 1000)))
     _, parts = pymetis.part_graph(
         n_servers,
-        xadj=graph.offsets.astype(np.int32),
-        adjncy=graph.neighbours,
+        pymetis.CSRAdjacency(graph.offsets.astype(np.int32), graph.neighbours),
         vweights=_scaled(graph.weights),
         eweights=_scaled(graph.counts),
         options=options,

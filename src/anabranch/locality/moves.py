@@ -37,7 +37,7 @@ def settle(
             ):
                 best = s
         if best < 0:
-            best = np.argmin(loads)
+            best = int(np.argmin(loads))
         servers[v] = best
         loads[best] += weights[v]
 

@@ -130,6 +130,6 @@ def expected(
         rest = (pairs.total - int(pairs.counts.sum())) / n_servers
         local = float(pairs.counts[origin == target].sum()) + rest
         locality.append(local / pairs.total if pairs.total else 1 / n_servers)
-        leaving.append(np.bincount(origin, pairs.counts, n_servers) + rest)
-        arriving.append(np.bincount(target, pairs.counts, n_servers) + rest)
+        leaving.append((np.bincount(origin, pairs.counts, n_servers) + rest) / pairs.scale)
+        arriving.append((np.bincount(target, pairs.counts, n_servers) + rest) / pairs.scale)
     return tuple(locality), np.array([leaving[0], *arriving])

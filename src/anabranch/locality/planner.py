@@ -132,4 +132,5 @@ def _placement(division: Division, alpha: float, seed: int) -> Placement:
 
 def _heavy(graph: KeyGraph, operator: int, n_servers: int, alpha: float) -> NDArray[np.uint64]:
     weights = graph.weights[graph.vertices(operator)]
-    return graph.keys[operator][weights > alpha * weights.sum() / n_servers]
+    keys: NDArray[np.uint64] = graph.keys[operator][weights > alpha * weights.sum() / n_servers]
+    return keys

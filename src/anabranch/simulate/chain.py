@@ -107,7 +107,8 @@ class _Run:
     def _plan(self, keys: _Keys, routes: list[NDArray[np.int32]]) -> None:
         counted = [self._count(first, second, routes[i]) for i, (first, second) in enumerate(pairwise(keys))]
         self.history.append(counted)
-        chain = [Pairs.pooled([period[hop] for period in self.history]) for hop in range(len(counted))]
+        fade = self.settings.fade
+        chain = [Pairs.faded([period[hop] for period in self.history], fade) for hop in range(len(counted))]
         if self.settings.careful and self.settings.mode == "online":
             self.decision = self.settings.manager.decide(chain, self.decision)
             if not self.decision.migrates:

@@ -31,6 +31,8 @@ class ChainSettings:
         Tuples of a period; or seconds of the stream's own time, for streams that have it. The first goes by hash.
     history
         Periods whose pairs a plan is made from.
+    fade
+        What a period counts in a plan, of what the one after it does; 1 counts all alike.
     capacity
         Counters that a worker has for pairs; None: it counts them all.
     alpha
@@ -59,6 +61,7 @@ class ChainSettings:
     period: int = 100_000
     period_s: float | None = None
     history: int = 1
+    fade: float = 1.0
     capacity: int | None = None
     alpha: float = 1.03
     careful: bool = False
@@ -78,6 +81,8 @@ class ChainSettings:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
         if self.period_s is not None and not (self.period_s > 0 and math.isfinite(self.period_s)):
             raise ConfigError(f"period_s must be above 0, got {self.period_s}")
+        if not 0 < self.fade <= 1:
+            raise ConfigError(f"fade must be above 0 and at most 1, got {self.fade}")
         if self.padding < 0:
             raise ConfigError(f"padding must be 0 or more bytes, got {self.padding}")
         if self.seed < 0:
