@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
@@ -103,6 +103,7 @@ def test_load_alone_is_reason_enough():
     assert max(decision.placement.makespans) <= 1.05
 
 
+@settings(max_examples=5)
 @given(seed=st.integers(0, 50), by=st.integers(0, 5))
 def test_the_same_history_gives_the_same_decision(seed, by):
     one, two = (MANAGER.decide([shifted(by)], MANAGER.decide([drawn(seed)])) for _ in range(2))

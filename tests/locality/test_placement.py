@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError, SnapshotError
@@ -19,6 +19,7 @@ def some_pairs(seed: int = 0) -> Pairs:
     return Pairs.exact(KEYS[rng.integers(0, 100, 5_000)], KEYS[rng.integers(0, 300, 5_000)])
 
 
+@settings(max_examples=10)
 @given(n_servers=st.integers(1, 9), seed=st.integers(0, 5))
 def test_keys_outside_the_tables_go_by_hash(n_servers, seed):
     placement = plan(some_pairs(), n_servers, method="greedy", seed=seed)
