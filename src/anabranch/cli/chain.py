@@ -46,7 +46,7 @@ def chain(
     values_: Annotated[
         _Text,
         typer.Option(
-            "--values", help="Without --input: values of each key.  [default: as many as servers]", metavar="N"
+            "--values", help="Without --input: values of each key.  [default: 100 per server]", metavar="N"
         ),
     ] = None,
     servers: Annotated[str, typer.Option(help="Servers. Sweeps, as 2,4,6.", metavar="N")] = "6",
@@ -178,9 +178,9 @@ def _results(
     for chosen, settings in zip(combinations, tried, strict=True):
         stream = replayed
         if stream is None:
-            n = n_values or settings.n_servers
             n_tuples = 1_000_000 if settings.limit is None else settings.limit
-            stream = CorrelatedPairs(n_tuples, n, 1.0 if n == 1 else chosen["locality"])
+            # So few as the paper's, one for each server, would leave servers without any when they are hashed.
+            stream = CorrelatedPairs(n_tuples, n_values or 100 * settings.n_servers, chosen["locality"])
         yield chosen, simulate_chain(stream, settings)
 
 

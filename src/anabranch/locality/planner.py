@@ -80,10 +80,10 @@ def plan(
         division = metis.divide(graph, n_servers, alpha, seed)
     else:
         division = greedy.divide(graph, n_servers, alpha)
-    if previous is not None:
-        _keep_numbers(division, previous)
     if method == "worst":
         division.servers[:] = (division.servers + graph.operators) % n_servers
+    if previous is not None:
+        _keep_numbers(division, previous)
     return _placement(division, alpha, seed)
 
 
