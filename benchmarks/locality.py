@@ -208,6 +208,7 @@ class Step:
     locality: float
     makespans: tuple[float, ...]
     traffic: Any
+    heavy: bool
 
 
 def act(placement: Placement, pairs: Pairs) -> Step:
@@ -220,6 +221,7 @@ def act(placement: Placement, pairs: Pairs) -> Step:
         locality,
         tuple(makespan(of) for of in loads),
         traffic_of(sent, received, placement.n_servers, pairs.counts),
+        any(map(len, placement.heavy)),
     )
 
 
@@ -296,17 +298,23 @@ class Monthly:
             )
         online, offline, hashed = self.online(HISTORY), self.fixed(), self.fixed(hashed=True)
         ratio = self.mean(online, DRIFTED) / self.mean(offline, DRIFTED)
-        most = max(max(step.planned) for step in online)
-        following = np.array([step.makespans for step in online]).mean(axis=0)
+        most = max(max(step.planned) for step in online if not step.heavy)
+        n_heavy = sum(step.heavy for step in online)
+        following, by_hash = (np.array([step.makespans for step in steps]).mean(axis=0) for steps in (online, hashed))
         claimed = [
             ("hash has 1/6", abs(self.mean(hashed) - 1 / SERVERS) <= 0.02, f"{self.mean(hashed):.3f}"),
             (f"online ({HISTORY} months) has at least 0.40", self.mean(online) >= 0.4, f"{self.mean(online):.3f}"),
             ("online has at least 1.4 × offline after drift", ratio >= 1.4, f"×{ratio:.2f}"),
-            ("makespan at most 1.05 on the months planned for", most <= 1.05, f"{most:.3f}"),
+            (
+                "makespan at most 1.05 on the months planned for, unless a key alone has more",
+                most <= 1.05,
+                f"{most:.3f}; a key alone has more in {n_heavy} of {len(online)} plans, up to "
+                f"{max(max(step.planned) for step in online):.3f}",
+            ),
             (
                 "makespan at most 1.25 on the next, on average",
                 following.max() <= 1.25,
-                " · ".join(f"{of:.3f}" for of in following),
+                " · ".join(f"{of:.3f}" for of in following) + "; hash: " + " · ".join(f"{of:.3f}" for of in by_hash),
             ),
         ]
         lines += ["", *header("claim", "measured", "holds")]
@@ -353,7 +361,9 @@ class Monthly:
             "",
             *prose(
                 "M tuples/s of the model over all months after the first, online (the paper's run with reconfiguration) "
-                "over hash (without). The paper's stream is Flickr's; ours is the one above, and less stable."
+                "over hash (without). The paper's stream is Flickr's; ours is the one above, and less stable. Where the link "
+                "is the bottleneck, the gain is the ratio of the tuples that cross it, at the busiest server: locality falls "
+                "with servers (Figure 12), and so does the balance that tables keep in the month after."
             ),
             *header(*columns),
         ]
@@ -388,7 +398,7 @@ class Monthly:
                 all(gains["1 Gb/s", 6, p] >= 0.98 * gains["10 Gb/s", 6, p] for p in PADDINGS),
                 "",
             ),
-            ("14: the gain grows with servers", slow == sorted(slow), " < ".join(f"×{gain:.2f}" for gain in slow)),
+            ("14: the gain grows with servers", slow == sorted(slow), ", ".join(f"×{gain:.2f}" for gain in slow)),
         ]
         lines += ["", *header("claim", "measured", "holds")]
         return [*lines, *(row(what, found, self.claims.check(what, bool(holds))) for what, holds, found in claimed), ""]
