@@ -91,6 +91,17 @@ def test_promises_that_were_not_kept_count_for_less():
     assert kept.trust == 1.0
 
 
+def test_a_longer_memory_is_weighed_by_the_last_period():
+    """Twice the same period to plan from gains as much as one."""
+    period = shifted(0)
+    alone = MANAGER.decide([period])
+    longer = MANAGER.decide([Pairs.pooled([period, period])], recent=[period])
+    assert longer.gain_s == pytest.approx(alone.gain_s)
+    begun = MANAGER.decide([period])
+    disappointed = MANAGER.decide([Pairs.pooled([period, shifted(150)])], begun, recent=[shifted(150)])
+    assert disappointed.trust < MANAGER.decide([Pairs.pooled([period, shifted(150)])], begun).trust
+
+
 def test_load_alone_is_reason_enough():
     """All tuples on one server, all of them local: moving some of them is faster."""
     pairs = shifted(0)

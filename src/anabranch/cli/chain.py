@@ -45,9 +45,7 @@ def chain(
     ] = None,
     values_: Annotated[
         _Text,
-        typer.Option(
-            "--values", help="Without --input: values of each key.  [default: 100 per server]", metavar="N"
-        ),
+        typer.Option("--values", help="Without --input: values of each key.  [default: 100 per server]", metavar="N"),
     ] = None,
     servers: Annotated[str, typer.Option(help="Servers. Sweeps, as 2,4,6.", metavar="N")] = "6",
     method: Annotated[

@@ -64,7 +64,7 @@ class Manager:
     state_bytes
         Bytes of a key's state.
     horizon
-        How many periods, each as long as the one the pairs are of, new tables are expected to last.
+        How many periods, each as long as the time since the last decision, new tables are expected to last.
     hysteresis
         Share of the time of the busiest server that new tables must save, after the cost of moving state.
 
@@ -101,15 +101,30 @@ class Manager:
             if not (value >= 0 and math.isfinite(value)):
                 raise ConfigError(f"{name} must be 0 or more, got {value}")
 
-    def decide(self, chain: Sequence[Pairs], previous: Decision | None = None) -> Decision:
-        """Whether new tables take effect, from the pairs since the last decision."""
+    def decide(
+        self, chain: Sequence[Pairs], previous: Decision | None = None, *, recent: Sequence[Pairs] | None = None
+    ) -> Decision:
+        """Whether new tables take effect.
+
+        Parameters
+        ----------
+        chain
+            Pairs to plan from, of each two operators in a row: those since the last decision, or of a longer time.
+        previous
+            The last decision; None at the start, where every key goes by hash.
+        recent
+            Pairs since the last decision, where `chain` is of a longer time: what the tables in force have achieved is
+            measured on these, and gains are for as many tuples.
+        """
+        recent = chain if recent is None else recent
         now = Placement.hashed(len(chain) + 1, self.n_servers, self.seed) if previous is None else previous.placement
         now.check(chain)
         candidate = plan(chain, self.n_servers, alpha=self.alpha, method=self.method, seed=self.seed, previous=now)
-        locality_now = float(np.mean(now.measured(chain)[0]))
+        locality_now = float(np.mean(now.measured(recent)[0]))
         trust = self._trust(previous, locality_now)
-        seconds_now = self._seconds(now, chain)
-        gain_s = trust * (seconds_now - self._seconds(candidate, chain)) * self.horizon
+        period = _tuples(recent) / max(_tuples(chain), 1.0)
+        seconds_now = period * self._seconds(now, chain)
+        gain_s = trust * (seconds_now - period * self._seconds(candidate, chain)) * self.horizon
         moved = _moved(now, candidate)
         cost_s = self._cost_s(now, candidate, moved)
         migrates = gain_s - cost_s > self.hysteresis * seconds_now * self.horizon
@@ -150,6 +165,10 @@ class Manager:
             states += traffic_of(before.route(keys), after.route(keys), self.n_servers)
         busiest = max(states.sum(axis=0).max(), states.sum(axis=1).max())
         return float(busiest) * (self.servers.remote_s + self.state_bytes / self.servers.bandwidth)
+
+
+def _tuples(chain: Sequence[Pairs]) -> float:
+    return sum(pairs.total / pairs.scale for pairs in chain)
 
 
 def _moved(now: Placement, candidate: Placement) -> tuple[NDArray[np.uint64], ...]:

@@ -110,7 +110,7 @@ class _Run:
         fade = self.settings.fade
         chain = [Pairs.faded([period[hop] for period in self.history], fade) for hop in range(len(counted))]
         if self.settings.careful and self.settings.mode == "online":
-            self.decision = self.settings.manager.decide(chain, self.decision)
+            self.decision = self.settings.manager.decide(chain, self.decision, recent=counted)
             if not self.decision.migrates:
                 return
             new = self.decision.placement
