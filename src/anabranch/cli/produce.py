@@ -12,7 +12,6 @@ import typer
 from anabranch.cli import stream_options as options
 from anabranch.cli import streams, values
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
-from anabranch.report.units import count, duration, rate
 
 if TYPE_CHECKING:
     from anabranch.apps.produce import Produced
@@ -147,9 +146,11 @@ class _Ticker:
     def __call__(self, done: Produced) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + 1
-            failed = f" · {count(done.failed)} failed" if done.failed else ""
+            failed = f" · {done.failed:,} failed" if done.failed else ""
             typer.echo(_line(done.sent, done.seconds) + failed, err=True)
 
 
 def _line(records: int, seconds: float) -> str:
+    from anabranch.report.units import duration, rate
+
     return f"{records:,} records in {duration(seconds)} · {rate(records / seconds if seconds else 0)} records/s"
