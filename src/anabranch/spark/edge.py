@@ -84,6 +84,7 @@ class _Pack:
     """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
 
     def __init__(self, settings: Settings) -> None:
+        # Taken on the driver: tasks import this module anew, and what a test puts in the router's place stays behind.
         self.settings, self.make_router = settings, router_of
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
