@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 CONSOLE = "console"
 _KAFKA = "kafka://"
+KafkaProperties = Annotated[
+    str | None,
+    typer.Option(
+        help="File of Kafka client properties, such as security.protocol=SASL_SSL. They may also be in variables "
+        "such as ANABRANCH_KAFKA_SECURITY_PROTOCOL.",
+        metavar="FILE",
+    ),
+]
 
 
 def sink(text: str, app: App, connection: Connection) -> Sink:

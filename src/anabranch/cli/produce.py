@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli import ends, streams, values
 from anabranch.cli import stream_options as options
-from anabranch.cli import streams, values
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
-from anabranch.report.units import count, duration, rate
 
 if TYPE_CHECKING:
     from anabranch.apps.produce import Produced
@@ -60,14 +59,7 @@ def produce(
         bool, typer.Option("--keyed", help="Give records their key, so that a key stays in one partition.")
     ] = False,
     partitions: Annotated[str, typer.Option(help="Partitions of a topic that is made.", metavar="N")] = "4",
-    kafka_properties: Annotated[
-        _Text,
-        typer.Option(
-            help="File of Kafka client properties, such as security.protocol=SASL_SSL. They may also be in variables "
-            "such as ANABRANCH_KAFKA_SECURITY_PROTOCOL.",
-            metavar="FILE",
-        ),
-    ] = None,
+    kafka_properties: ends.KafkaProperties = None,
     seed: Annotated[int, typer.Option(help="Seed of the stream.", metavar="N")] = 0,
 ) -> None:
     """Stream tuples into a topic of Kafka at a given rate, with event times.
@@ -87,7 +79,7 @@ def produce(
             raise MissingExtraError(
                 f"anabranch produce needs {name}, which is not installed; install anabranch[spark,kafka]"
             )
-    from anabranch.apps import Connection, KafkaAddress
+    from anabranch.apps import KafkaAddress
     from anabranch.apps.produce import Produce
 
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
@@ -113,7 +105,7 @@ def produce(
         partitions=values.whole(partitions, "--partitions", at_least=1),
         seed=seed,
         limit=None if tuples is None else streams.n_tuples(tuples),
-        connection=Connection.load(kafka_properties),
+        connection=ends.connection(kafka_properties),
     )
     done = producing.run(_Ticker())
     delivered = done.sent - done.failed
@@ -147,9 +139,11 @@ class _Ticker:
     def __call__(self, done: Produced) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + 1
-            failed = f" · {count(done.failed)} failed" if done.failed else ""
+            failed = f" · {done.failed:,} failed" if done.failed else ""
             typer.echo(_line(done.sent, done.seconds) + failed, err=True)
 
 
 def _line(records: int, seconds: float) -> str:
+    from anabranch.report.units import duration, rate
+
     return f"{records:,} records in {duration(seconds)} · {rate(records / seconds if seconds else 0)} records/s"

@@ -79,14 +79,7 @@ def run(
             metavar="DIR|URL",
         ),
     ] = None,
-    kafka_properties: Annotated[
-        _Text,
-        typer.Option(
-            help="File of Kafka client properties, such as security.protocol=SASL_SSL. They may also be in variables "
-            "such as ANABRANCH_KAFKA_SECURITY_PROTOCOL.",
-            metavar="FILE",
-        ),
-    ] = None,
+    kafka_properties: ends.KafkaProperties = None,
     format: Annotated[
         _Text,
         typer.Option(help="text, csv, json or parquet.  [default: by the files' endings; Kafka: json]", metavar="NAME"),

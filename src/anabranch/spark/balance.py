@@ -15,7 +15,7 @@ from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, Spillway
 from anabranch.spark import aggregator, explain, resident
 from anabranch.spark.apply import Apply
-from anabranch.spark.edge import route_adaptively, warm_up
+from anabranch.spark.edge import pack_adaptively, route_adaptively, warm_up
 from anabranch.spark.keys import Key, check_names, event_time, quoted, restore_metadata, with_keys
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import observe_hot_keys
@@ -217,10 +217,13 @@ class Balanced:
         return routes[self.settings.edge](df, self.settings)
 
     def _exchange(self, names: Sequence[str]) -> DataFrame:
-        """These columns, one partition a worker."""
+        """These columns, one partition a worker; packed where the adaptive edge routes."""
         columns = [quoted(name) for name in names]
         if self.settings.edge == "local":
             return self.df.select(*columns)
+        if self.settings.edge == "adaptive":
+            packed = pack_adaptively(self.df.select(*columns), self.settings)
+            return packed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
         needed = dict.fromkeys([*names, *self.settings.deal_by])
         routed = self._route(self.df.select(*(quoted(name) for name in needed))).select(*columns, WORKER)
         return routed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)

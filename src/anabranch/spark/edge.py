@@ -17,10 +17,11 @@ from pyspark.sql.types import IntegerType
 
 from anabranch.errors import SnapshotError
 from anabranch.groupings import Grouping, Plan, Router
+from anabranch.spark import packs
 from anabranch.spark.keys import quoted
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.plan import plan_rows
-from anabranch.spark.settings import WORKER, Settings
+from anabranch.spark.settings import HASH, WORKER, Settings
 from anabranch.spark.task import Task
 
 # A task cannot know how many there are. Counting in bit-reversed order spreads any number of them evenly.
@@ -29,30 +30,77 @@ _SOURCE_BITS = 10
 
 def route_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
     """Add the worker of each row, chosen by a router that sees the task's rows in order."""
-    if settings.ledger is not None and df.isStreaming:
-        plan = plan_rows(df.sparkSession, settings).select()
-        df = df.crossJoin(F.broadcast(plan))
-    hashed: Column = F.xxhash64(*(quoted(key) for key in settings.keys))
-    return df.withColumn(WORKER, _route_udf(settings)(hashed))
+    df = _behind_plan(df, settings)
+    return df.withColumn(WORKER, _route_udf(settings)(_hashed(settings)))
+
+
+def pack_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
+    """Rows on their way to workers, many in one: a worker, and a blob with its rows of some ten thousand.
+
+    Spark then moves blobs, not rows: the exchange, and the way into the worker's Python, cost next to nothing a row.
+    `packs.unpacked` gives the rows back.
+    """
+    df = _behind_plan(df, settings).withColumn(HASH, _hashed(settings))
+    return df.mapInArrow(_Pack(settings).__call__, f"{WORKER} int, {packs.ROWS} binary")
+
+
+def _behind_plan(df: DataFrame, settings: Settings) -> DataFrame:
+    """The rows, none of which is read before the batch has its plan."""
+    if settings.ledger is None or not df.isStreaming:
+        return df
+    return df.crossJoin(F.broadcast(plan_rows(df.sparkSession, settings).select()))
+
+
+def _hashed(settings: Settings) -> Column:
+    return F.xxhash64(*(quoted(key) for key in settings.keys))
+
+
+class _Source:
+    """One task's router from the plan of its batch to its report."""
+
+    def __init__(self, settings: Settings, make_router: Callable[..., Router]) -> None:
+        self.settings, self.task = settings, Task.current()
+        plan = plan_for(settings, self.task)
+        self.router = make_router(settings, self.task.partition, plan, _kept(settings, self.task))
+        # A batch is there as a whole, so time stands still in it; only keys that age by time need its pace.
+        self.now, self.step_s = plan.now, plan.step_s if settings.grouping.keeps_router else 0.0
+
+    def route(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Workers of the next rows."""
+        workers = self.router.route(keys, self.now, self.step_s)
+        self.now += len(keys) * self.step_s
+        # repartitionById wraps what is out of range, silently.
+        if len(workers) and not (workers.min() >= 0 and workers.max() < self.settings.n_workers):
+            raise AssertionError(f"{self.settings.grouping.name} routed beyond {self.settings.n_workers} workers")
+        return workers
+
+    def report(self) -> None:
+        """Leave in the ledger what was learned."""
+        if self.settings.ledger is not None:
+            _report(self.settings, self.task, self.router)
+
+
+class _Pack:
+    """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
+
+    def __init__(self, settings: Settings) -> None:
+        # Taken on the driver: tasks import this module anew, and what a test puts in the router's place stays behind.
+        self.settings, self.make_router = settings, router_of
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        source = _Source(self.settings, self.make_router)
+        for rows in packs.in_chunks(batches, source.router.chunk, self.settings.n_workers):
+            workers = source.route(rows[HASH].to_numpy().view(np.uint64))
+            yield packs.packed(rows.drop([HASH]), workers, self.settings.n_workers, WORKER)
+        source.report()
 
 
 def _route_udf(settings: Settings) -> Callable[..., Column]:
     def route(hashes: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        task = Task.current()
-        plan = plan_for(settings, task)
-        router = router_of(settings, task.partition, plan, _kept(settings, task))
-        # A batch is there as a whole, so time stands still in it; only keys that age by time need its pace.
-        step_s = plan.step_s if settings.grouping.keeps_router else 0.0
-        tuples = 0
-        for keys in in_chunks(hashes, router.chunk):
-            workers = router.route(keys, plan.now + tuples * step_s, step_s)
-            tuples += len(keys)
-            # repartitionById wraps what is out of range, silently.
-            if len(workers) and not (workers.min() >= 0 and workers.max() < settings.n_workers):
-                raise AssertionError(f"{settings.grouping.name} routed beyond {settings.n_workers} workers")
-            yield pa.array(workers)
-        if settings.ledger is not None:
-            _report(settings, task, router)
+        source = _Source(settings, router_of)
+        for keys in in_chunks(hashes, source.router.chunk):
+            yield pa.array(source.route(keys))
+        source.report()
 
     # Written out because this module's annotations are strings, which Spark cannot read inside a function.
     route.__annotations__ = {"hashes": Iterator[pa.Array], "return": Iterator[pa.Array]}

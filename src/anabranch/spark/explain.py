@@ -24,7 +24,8 @@ def _lines(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
     lines = [("edge", _EDGES[settings.edge])]
     if not local:
         lines.append(("grouping", f"{grouping.name}: {grouping.summary()}"))
-        lines.append(("shuffled", f"each row once, to {settings.n_workers} workers by repartitionById"))
+        packed = ", many rows packed into one" if settings.edge == "adaptive" else ""
+        lines.append(("shuffled", f"each row once, to {settings.n_workers} workers by repartitionById{packed}"))
     lines.append(("worker", "one partial state a key and batch, by Arrow tables" + _work(settings)))
     lines.append(("merged", _merged(settings)))
     if not local:

@@ -15,6 +15,7 @@ from anabranch.errors import InputError
 from anabranch.groupings import Report
 from anabranch.hashing import hash_keys
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
+from anabranch.spark.packs import unpacked
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 
@@ -160,10 +161,10 @@ class Worker:
 
 
 def chunks(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
-    """The batches as tables of at least so many rows; as one where `rows` is None."""
+    """What a worker received as tables of at least so many rows; as one where `rows` is None."""
     held: list[pa.RecordBatch] = []
     n = 0
-    for batch in batches:
+    for batch in unpacked(batches):
         if batch.num_rows:
             held.append(batch)
             n += batch.num_rows
