@@ -6,6 +6,7 @@ from anabranch.locality.pair_counts import PairCounts
 from anabranch.locality.pairs import Pairs
 from anabranch.locality.placement import Placement
 from anabranch.locality.planner import METHODS, plan
+from anabranch.locality.seats import Seats
 from anabranch.locality.servers import Servers
 
-__all__ = ["METHODS", "Decision", "KeyGraph", "Manager", "PairCounts", "Pairs", "Placement", "Servers", "plan"]
+__all__ = ["METHODS", "Decision", "KeyGraph", "Manager", "PairCounts", "Pairs", "Placement", "Seats", "Servers", "plan"]
