@@ -126,7 +126,7 @@ class Balanced:
         ``balance(trades, "symbol").aggregate(trades=Count(), vwap=WeightedMean("price", "qty"))``
         """
         keys, schema = self.settings.keys, self.df.schema
-        types = _types(schema, keys, aggregates)
+        types = types_of(schema, keys, aggregates)
         bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
         summary = Summary(keys, bounds)
         warm_up(self.settings)
@@ -238,7 +238,8 @@ class Balanced:
         return replace(self, settings=settings)
 
 
-def _types(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+def types_of(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+    """Arrow types of the columns that the aggregates read; refuses names that clash and columns that are not there."""
     if not aggregates:
         raise ConfigError("aggregate needs at least one aggregate, such as count=Count()")
     types, taken = {}, {key.lower(): f"{key} is a key column" for key in keys}

@@ -1,0 +1,247 @@
+"""`chain`: operators in a row, each with its own key, whose correlated keys share servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
+
+from anabranch.aggregates import Aggregate, Types
+from anabranch.errors import ConfigError, InputError
+from anabranch.groupings import TableGrouping
+from anabranch.locality import PairCounts, Placement
+from anabranch.spark import aggregator, steering
+from anabranch.spark.balance import types_of
+from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
+from anabranch.spark.chain_edge import ROWS, Enter
+from anabranch.spark.chain_settings import ChainSettings, Function, Operator, Reconfiguration, identity
+from anabranch.spark.edge import load
+from anabranch.spark.keys import check_key, check_names, event_time, quote, quoted
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.location import absolute
+from anabranch.spark.operator import Operate
+from anabranch.spark.requirements import check_spark, check_state_store, parallelism
+from anabranch.spark.types import arrow_of
+from anabranch.spark.worker import Bound, Summary
+
+OPERATOR = "operator"
+
+
+def chain(
+    df: DataFrame,
+    n_workers: int | None = None,
+    *,
+    ledger: str | None = None,
+    flush_every: int = 1,
+    seed: int = 0,
+    reconfiguration: Reconfiguration | None = None,
+    placement: Placement | None = None,
+) -> Chain:
+    """Send the rows of `df` through stateful operators in a row, each with its own key.
+
+    Every operator has `n_workers` workers, which keep the states of their keys and pass tuples on to the next operator.
+    With a ledger, the workers count which keys follow each other, and every so many batches a manager moves correlated
+    keys to workers of the same host, so that fewer tuples cross the network. The answers stay those of plain `groupBy`.
+
+    Parameters
+    ----------
+    df
+        A streaming or batch DataFrame.
+    n_workers
+        Workers of each operator; default: as many as the session runs tasks at once.
+    ledger
+        Folder, reachable from all tasks, for what workers report and for the tables; without it nothing is learned.
+    flush_every
+        Batches that states stay with their worker before they are merged into the answers of a stream.
+    seed
+        Of the hash functions.
+    reconfiguration
+        When and how tables change.
+    placement
+        Tables to start with, planned beforehand for `n_workers` servers; default: every key by hash.
+
+    Examples
+    --------
+    ``chain(posts, ledger="state/ledger").then("region", posts=Count()).then("tag", posts=Count()).answers()``
+
+    References
+    ----------
+    Caneill et al., "Locality-aware routing in stateful streaming applications" (Middleware 2016). The paper hands the
+    state of a key that moves from one worker to the other. Ours merges it into the answers and starts anew: in a
+    micro-batch there is no way back from one worker to another, and partial states can be merged.
+    """
+    check_spark(df.sparkSession)
+    settings = ChainSettings(
+        2,
+        parallelism(df.sparkSession) if n_workers is None else n_workers,
+        # Tasks run in folders of their own.
+        ledger and absolute(ledger),
+        flush_every,
+        seed,
+        reconfiguration or Reconfiguration(),
+        None,
+    )
+    return Chain(df, settings, placement)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One `then`, and the maps after it."""
+
+    name: str
+    summary: Summary
+    types: Types
+    schema: StructType
+    maps: tuple[tuple[Function, StructType], ...] = ()
+
+    @property
+    def sends(self) -> StructType:
+        """Schema of the tuples that leave it."""
+        return self.maps[-1][1] if self.maps else self.schema
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Operators in a row; made by `chain`. Add operators with `then`, then take the `answers`."""
+
+    df: DataFrame
+    settings: ChainSettings
+    placement: Placement | None = None
+    stages: tuple[_Stage, ...] = field(default=())
+
+    def then(self, key: str | Sequence[str], operator: str | None = None, /, **aggregates: Aggregate) -> Chain:
+        """Add an operator.
+
+        Parameters
+        ----------
+        key
+            Its key column or columns.
+        operator
+            Name of its answers; default: its key columns.
+        **aggregates
+            What it computes for each key, as in `Balanced.aggregate`.
+        """
+        schema = self.stages[-1].sends if self.stages else self.df.schema
+        keys = _keys(schema, key)
+        types = types_of(schema, keys, aggregates)
+        name = operator or "_".join(keys)
+        if name.lower() in (OPERATOR, *(stage.name.lower() for stage in self.stages)):
+            raise ConfigError(f"operator {name} has a name that is taken; give it another: then(key, name, …)")
+        check_names([name, *keys, *types])
+        if event_time(schema, keys):
+            raise ConfigError(f"key {', '.join(keys)} carries a watermark, which does not reach states on workers")
+        bounds = tuple(Bound(each, one, one.state(types)) for each, one in aggregates.items())
+        return replace(self, stages=(*self.stages, _Stage(name, Summary(keys, bounds), types, schema)))
+
+    def map(self, func: Function, schema: StructType | str) -> Chain:
+        """Add a stateless step: the workers of the operator before run it on tuples before they send them on.
+
+        Parameters
+        ----------
+        func
+            From a table of tuples to a table of tuples. What becomes of a tuple must not depend on the others.
+        schema
+            Of what `func` returns; the key columns of the operator before must be among it.
+        """
+        if not self.stages:
+            raise ConfigError("map comes after an operator; before the first one, transform the DataFrame itself")
+        parsed = _parse_datatype_string(schema) if isinstance(schema, str) else schema
+        last = self.stages[-1]
+        if not isinstance(parsed, StructType):
+            raise ConfigError(f"schema must be that of a table, got {schema!r}")
+        missing = [key for key in last.summary.keys if key not in parsed.names]
+        if missing:
+            raise ConfigError(
+                f"schema must hold the key columns of the operator before, for pairs of keys are counted; "
+                f"{', '.join(missing)} is missing"
+            )
+        return replace(self, stages=(*self.stages[:-1], replace(last, maps=(*last.maps, (func, parsed)))))
+
+    def answers(self) -> DataFrame:
+        """Rows of all operators: ``operator`` says whose a row is, and the column of that name holds it as a struct.
+
+        Of a stream, the rows that a micro-batch changed: it is one query, with one checkpoint, in update mode.
+        `answers_of` gives those of one operator.
+        """
+        # A batch DataFrame has no later batch for states to stay for.
+        flush_every = self.settings.flush_every if self.df.isStreaming else 1
+        settings = replace(
+            self.settings, n_operators=len(self.stages), placement=self.placement, flush_every=flush_every
+        )
+        operators = self._operators()
+        check_state_store(self.df.sparkSession)
+        if settings.ledger is not None:
+            Ledger(settings.ledger).claim(identity(settings, operators))
+        self._warm_up(settings)
+        rows = steering.behind_tables(self.df.select(*map(quoted, operators[0].columns)), settings)
+        rows = rows.mapInArrow(Enter(operators[0], settings).__call__, ROWS)
+        for number in range(len(operators)):
+            rows = _on_slots(rows, Operate(operators, number, settings), ROWS)
+        merged = _on_slots(rows, MergeAll(operators), BLOBS)
+        return self._results(merged)
+
+    def _operators(self) -> tuple[Operator, ...]:
+        """With the columns that each has to get: its own, and what later ones need."""
+        if self.stages and self.stages[-1].maps:
+            raise ConfigError(
+                "map must come before an operator, and here it is the last; leave it out, or add .then(…)"
+            )
+        operators: list[Operator] = []
+        later: tuple[str, ...] = ()
+        for stage in reversed(self.stages):
+            inputs = [name for bound in stage.summary.bounds for name in bound.aggregate.inputs]
+            needed = {*stage.summary.keys, *inputs, *(stage.schema.names if stage.maps else later)}
+            later = tuple(name for name in stage.schema.names if name in needed)
+            check_names(later)
+            between = tuple((func, _arrow(schema)) for func, schema in stage.maps)
+            operators.append(Operator(stage.name, stage.summary, later, between))
+        return tuple(reversed(operators))
+
+    def _warm_up(self, settings: ChainSettings) -> None:
+        """Compile kernels once, here: on one machine all Python workers then find them compiled."""
+        load(TableGrouping(np.arange(4, dtype=np.uint64), np.zeros(4, np.int32)), settings.n_workers)
+        PairCounts(4).update(*np.zeros((2, 4), dtype=np.uint64))
+        for stage in self.stages:
+            keys = {key: arrow_of(stage.schema[key].dataType) for key in stage.summary.keys}
+            stage.summary.warm_up({**stage.types, **keys})
+        if settings.ledger is not None:
+            steering.warm_up(settings)
+
+    def _results(self, merged: DataFrame) -> DataFrame:
+        partials = [aggregator.partial_schema(stage.schema, stage.summary) for stage in self.stages]
+        fields = [StructField(stage.name, kind) for stage, kind in zip(self.stages, partials, strict=True)]
+        schema = StructType([StructField(OPERATOR, StringType()), *fields])
+        tagged = merged.mapInArrow(Tag(_arrow(schema)).__call__, schema)
+        results = [aggregator.results_within(stage.name, stage.summary, stage.types) for stage in self.stages]
+        return tagged.select(quoted(OPERATOR), *results)
+
+
+def answers_of(rows: DataFrame, operator: str) -> DataFrame:
+    """Answers of one operator, as columns: what `groupBy(key).agg(…)` would give."""
+    return rows.where(F.col(OPERATOR) == operator).select(f"{quote(operator)}.*")
+
+
+def _on_slots(rows: DataFrame, processor: StatefulProcessor, schema: str) -> DataFrame:
+    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode="None")
+
+
+def _keys(schema: StructType, key: str | Sequence[str]) -> tuple[str, ...]:
+    """Key columns, checked; expressions are none, for later operators read tables and not DataFrames."""
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not names:
+        raise ConfigError("key must name at least one column, got none")
+    for name in names:
+        if name not in schema.names:
+            raise InputError(f"key {name} is not a column; there are {', '.join(schema.names)}")
+        check_key(name, schema[name].dataType)
+    return names
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    return pa.schema([(each.name, arrow_of(each.dataType)) for each in schema])

@@ -1,0 +1,95 @@
+"""Tables in force: which placement routes the tuples of a micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from anabranch.errors import SnapshotError
+from anabranch.groupings import Router, snapshot
+from anabranch.locality import Placement
+from anabranch.spark.chain_settings import ChainSettings
+from anabranch.spark.ledger import Ledger
+from anabranch.spark.task import Task
+
+# Of the placement that a chain starts with.
+FIRST = -1
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Which placement is in force in a batch, and what the manager last thought of it.
+
+    Parameters
+    ----------
+    version
+        First batch in which the placement was in force; -1 for the one that the chain started with.
+    trust
+        How much of what plans promised came true so far, from 0 to 1.
+    promised
+        Locality that the placement promised when it was made, the mean over hops; not a number for the first.
+    measured
+        Locality that the tables in force had in the period before the last decision, on the servers that were known.
+    moved
+        Keys that the placement moved.
+    gain_s, cost_s
+        Seconds that the last candidate was expected to save, and that moving state would have taken.
+    """
+
+    version: int = FIRST
+    trust: float = 1.0
+    promised: float = float("nan")
+    measured: float = float("nan")
+    moved: int = 0
+    gain_s: float = 0.0
+    cost_s: float = 0.0
+
+    def pack(self) -> bytes:
+        """Bytes that `unpack` reads."""
+        return snapshot.pack({"kind": "tables", **asdict(self)}, {})
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Tables:
+        """Tables from their bytes; SnapshotError when they are damaged or something else."""
+        header, _ = snapshot.unpack(data)
+        if header.pop("kind", None) != "tables":
+            raise SnapshotError("these bytes hold no tables of a batch; pass Tables.pack()")
+        return cls(**header)
+
+
+def tables_of(ledger: Ledger, query: str, batch: int) -> Tables | None:
+    """Tables of a batch; None when there are none or they are damaged."""
+    data = ledger.found(query, f"{batch:012d}/tables")
+    try:
+        return None if data is None else Tables.unpack(data)
+    except SnapshotError:
+        return None
+
+
+def placement_of(settings: ChainSettings, query: str, version: int) -> Placement:
+    """The placement of a version, on workers. One that is lost is as if there were none: every key goes by hash."""
+    if version == FIRST or settings.ledger is None:
+        return settings.first_placement()
+    data = Ledger(settings.ledger).found(query, placement_name(version))
+    try:
+        return settings.first_placement() if data is None else Placement.unpack(data)
+    except SnapshotError:
+        return settings.first_placement()
+
+
+def placement_name(version: int) -> str:
+    """Name of a placement's file in the ledger, under the query's."""
+    return f"placement-{version:012d}"
+
+
+def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[Router]]:
+    """The tables of a task's batch, and a router for each operator; any of them gives the right answer."""
+    tables = None if settings.ledger is None else tables_of(Ledger(settings.ledger), task.query, task.batch)
+    tables = tables or Tables()
+    return tables, _routers(settings, task.query, tables.version)
+
+
+@lru_cache(maxsize=2)
+def _routers(settings: ChainSettings, query: str, version: int) -> list[Router]:
+    """Kept from task to task: a version never changes, and a router of tables learns nothing."""
+    return placement_of(settings, query, version).routers()
