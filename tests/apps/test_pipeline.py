@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.apps import Balancing, Checkpoint, Events, FileSource, MemorySink, Pipeline, WordCount
+from anabranch.apps import Balancing, Checkpoint, Events, FileSource, GeoTrends, MemorySink, Pipeline, WordCount
 from anabranch.errors import ConfigError, QueryError
 from anabranch.groupings import PartialKeyGrouping
+from anabranch.spark.progress import BatchMetrics
 
 pytestmark = pytest.mark.spark
 
@@ -103,3 +104,28 @@ def test_another_application_is_refused_before_anything_runs(pipeline: Pipeline)
     pipeline.claim()
     with pytest.raises(ConfigError, match="was made with workers 2, not 3"):
         replace(pipeline, balancing=Balancing(PartialKeyGrouping(), 3)).claim()
+
+
+def test_operators_in_a_row_run_as_one_query_and_say_how_local_it_was(
+    spark: SparkSession, rocksdb: None, tmp_path: Path
+):
+    (tmp_path / "posts").mkdir()
+    posts = [("NY", "a"), ("NY", "b"), ("CA", "a"), ("", "a")]
+    for number in range(2):
+        text = "\n".join(["state,tag", *(f"{state},{tag}" for state, tag in posts)])
+        (tmp_path / "posts" / f"{number}.csv").write_text(text + "\n")
+    source = FileSource(str(tmp_path / "posts"), batch=1)
+    checkpoint, sink = Checkpoint(str(tmp_path / "checkpoint")), MemorySink()
+    batches: list[BatchMetrics] = []
+    Pipeline(GeoTrends(), source, sink, checkpoint, Balancing(n_workers=2), once=True).run(
+        spark, Events(on_batch=batches.append)
+    )
+    assert {trend: row["posts"] for trend, row in sink.latest("trend").items()} == {
+        "location NY": 4,
+        "location CA": 2,
+        "location unknown": 2,
+        "hashtag a": 6,
+        "hashtag b": 2,
+    }
+    # Of each operator two workers, all of them on this host.
+    assert [(one.tuples, len(one.worker_tuples), one.locality) for one in batches] == [(4, 4, 1.0)] * 2

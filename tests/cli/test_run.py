@@ -42,7 +42,7 @@ def test_without_an_application_they_are_listed(run):
     done = run("run")
     assert done.code == 0
     listed = [line.split()[0] for line in done.out.splitlines()]
-    assert listed == ["name", "word-count", "hashtags", "vwap"]
+    assert listed == ["name", "word-count", "hashtags", "vwap", "geo-trends"]
 
 
 def test_without_pyspark_the_extra_is_named(fails, monkeypatch):

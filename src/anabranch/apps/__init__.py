@@ -5,6 +5,7 @@ from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.connection import Connection
 from anabranch.apps.dead_letters import DeadLetters
+from anabranch.apps.geo_trends import GeoTrends
 from anabranch.apps.hashtags import Hashtags
 from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.named import named, names
@@ -27,6 +28,7 @@ __all__ = [
     "FileSource",
     "FolderSink",
     "GeneratorSource",
+    "GeoTrends",
     "Hashtags",
     "KafkaAddress",
     "KafkaSink",

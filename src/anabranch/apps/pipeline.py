@@ -23,7 +23,7 @@ from anabranch.apps.sink import FolderSink, Sink, latest, shown
 from anabranch.apps.source import Source
 from anabranch.errors import QueryError
 from anabranch.spark import session
-from anabranch.spark.progress import BatchMetrics, batch_metrics
+from anabranch.spark.progress import BatchMetrics
 
 _POLL_S = 0.25
 
@@ -214,7 +214,7 @@ class Pipeline:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
                 malformed = 0 if self.letters is None else self.letters.batch(spark, progress)
-                metrics = batch_metrics(self.checkpoint.ledger, progress)
+                metrics = self.app.metrics(self.checkpoint.ledger, progress)
                 events.on_batch(replace(metrics, malformed=malformed))
         return last
 

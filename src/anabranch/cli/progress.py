@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -62,10 +63,17 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"makespan {number(metrics.makespan)}",
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
-        f"{count(metrics.hot_keys)} hot keys",
+        *([f"{count(metrics.hot_keys)} hot keys"] if math.isnan(metrics.locality) else _locality(metrics)),
         *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)
+
+
+def _locality(metrics: BatchMetrics) -> list[str]:
+    """How many tuples stayed on their host, beside what the tables promised; and the keys that moved."""
+    promised = "" if math.isnan(metrics.promised) else f" of {fraction(metrics.promised)} promised"
+    moved = [f"{count(metrics.moved)} keys moved"] if metrics.moved else []
+    return [f"locality {fraction(metrics.locality)}{promised}", *moved]
 
 
 def _malformed(n: int) -> list[str]:
