@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.apps import Balancing, Checkpoint, Events, FileSource, GeoTrends, MemorySink, Pipeline, WordCount
+from anabranch.cli.progress import batch_line
 from anabranch.errors import ConfigError, QueryError
 from anabranch.groupings import PartialKeyGrouping
 from anabranch.spark.progress import BatchMetrics
@@ -128,4 +129,5 @@ def test_operators_in_a_row_run_as_one_query_and_say_how_local_it_was(
         "hashtag b": 2,
     }
     # Of each operator two workers, all of them on this host.
-    assert [(one.tuples, len(one.worker_tuples), one.locality) for one in batches] == [(4, 4, 1.0)] * 2
+    assert [(one.tuples, len(one.worker_tuples), one.locality, one.hosts) for one in batches] == [(4, 4, 1.0, 1)] * 2
+    assert "locality 1.0 on 1 host" in batch_line(batches[0])

@@ -73,7 +73,8 @@ def _locality(metrics: BatchMetrics) -> list[str]:
     """How many tuples stayed on their host, beside what the tables promised; and the keys that moved."""
     promised = "" if math.isnan(metrics.promised) else f" of {fraction(metrics.promised)} promised"
     moved = [f"{count(metrics.moved)} keys moved"] if metrics.moved else []
-    return [f"locality {fraction(metrics.locality)}{promised}", *moved]
+    hosts = f"{count(metrics.hosts)} host{'s' if metrics.hosts > 1 else ''}"
+    return [f"locality {fraction(metrics.locality)}{promised} on {hosts}", *moved]
 
 
 def _malformed(n: int) -> list[str]:

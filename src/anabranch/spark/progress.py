@@ -40,6 +40,8 @@ class BatchMetrics:
         Locality that the tables in force had promised; not a number where every key goes by hash.
     moved
         Keys whose state was flushed because new tables have them elsewhere.
+    hosts
+        On which the workers of a chain ran.
     """
 
     batch: int
@@ -56,6 +58,7 @@ class BatchMetrics:
     locality: float = float("nan")
     promised: float = float("nan")
     moved: int = 0
+    hosts: int = 0
 
     @property
     def tuples_per_second(self) -> float:
@@ -118,6 +121,7 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any], n_servers: int | Non
         locality=locality_of(reports, n_servers),
         promised=tables.promised,
         moved=sum(report.flushed for report in reports),
+        hosts=len({report.host for report in reports}),
     )
 
 
