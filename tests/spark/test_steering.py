@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,18 @@ def test_tables_that_hosts_no_longer_fit_are_replaced(settings, ledger):
     assert settle(settings, "q", 4).version == 4
 
 
+def test_a_plan_remembers_as_many_periods_as_it_is_told(settings, ledger):
+    longer = replace(settings, reconfiguration=Reconfiguration(every=1, history=3, fade=0.5))
+    for batch in range(1, 6):
+        pairs = Pairs.exact(KEYS[0][batch : batch + 1], KEYS[1][batch : batch + 1], np.array([1000]))
+        # Decided twice, as by a batch that is replayed.
+        for _ in range(2):
+            (chain,) = steering._remembered(longer, ledger, "q", batch, [pairs])
+    assert chain.first.tolist() == KEYS[0][[5, 4, 3]].tolist()
+    assert (chain.counts / chain.scale).tolist() == [1000, 500, 250]
+    assert [name for name in ledger.names("q") if "period" in name] == [f"period-{i:012d}-000" for i in (3, 4, 5)]
+
+
 @pytest.mark.parametrize("hosts", ["aaaaaaaa", "aabbaba"])
 def test_one_host_or_a_worker_that_did_not_report_changes_nothing(settings, ledger, hosts):
     report(ledger, 0)
@@ -97,7 +110,7 @@ def test_a_planner_that_fails_changes_nothing_and_says_so(settings, ledger, monk
     report(ledger, 0)
     report(ledger, 1)
 
-    def failing(*_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise RuntimeError("no planner here")
 
     monkeypatch.setattr(Manager, "decide", failing)

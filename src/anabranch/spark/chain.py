@@ -78,6 +78,7 @@ def chain(
     """
     check_spark(df.sparkSession)
     settings = ChainSettings(
+        # `answers` counts them.
         2,
         parallelism(df.sparkSession) if n_workers is None else n_workers,
         # Tasks run in folders of their own.
@@ -85,7 +86,6 @@ def chain(
         flush_every,
         seed,
         reconfiguration or Reconfiguration(),
-        None,
     )
     return Chain(df, settings, placement)
 

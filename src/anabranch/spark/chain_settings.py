@@ -22,7 +22,10 @@ class Reconfiguration:
     Parameters
     ----------
     every
-        Micro-batches from one decision to the next; each is made from the pairs since the last.
+        Micro-batches from one decision to the next, a period.
+    history, fade
+        Periods whose pairs a plan is made from; each counts `fade` times as much as the next. The paper has 1; keys
+        that come back after longer than a period need more.
     capacity
         Counters of pairs that a worker has in a batch.
     manager
@@ -33,6 +36,8 @@ class Reconfiguration:
     """
 
     every: int = 10
+    history: int = 1
+    fade: float = 0.8
     capacity: int = 100_000
     manager: Manager = field(default_factory=lambda: Manager(1, method="greedy"))
     n_servers: int | None = None
@@ -40,6 +45,10 @@ class Reconfiguration:
     def __post_init__(self) -> None:
         if self.every < 1:
             raise ConfigError(f"every must be at least 1 batch, got {self.every}")
+        if self.history < 1:
+            raise ConfigError(f"history must be at least 1 period, got {self.history}")
+        if not 0 < self.fade <= 1:
+            raise ConfigError(f"fade must be above 0 and at most 1, got {self.fade}; 1 counts all periods alike")
         if self.capacity < 1:
             raise ConfigError(f"capacity must be at least 1 counter, got {self.capacity}")
         if self.n_servers is not None and self.n_servers < 1:

@@ -83,15 +83,16 @@ def _decided(settings: ChainSettings, ledger: Ledger, query: str, batch: int, be
 
 def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
     """Plan from what the workers have reported since the last decision, and take the plan if it pays."""
-    chain = _pairs(settings, ledger, query, batch)
+    recent = _pairs(settings, ledger, query, batch)
+    chain = _remembered(settings, ledger, query, batch, recent)
     seats = seats_of(settings, hop_reports(ledger, query, batch - 1))
-    if seats is None or seats.n_servers < 2 or not all(map(len, chain)):
+    if seats is None or seats.n_servers < 2 or not all(map(len, recent)):
         return before
     now = placement_of(settings, query, before.version)
     manager: Manager = replace(settings.reconfiguration.manager, n_servers=seats.n_servers, seed=settings.seed)
     nothing = tuple(np.zeros(0, np.uint64) for _ in now.tables)
     last = Decision(seats.by_server(now, chain), False, before.trust, 0.0, 0.0, 0.0, 0.0, nothing)
-    decision = manager.decide(chain, last)
+    decision = manager.decide(chain, last, recent=recent)
     tables = replace(
         before,
         trust=decision.trust,
@@ -129,6 +130,28 @@ def _pairs(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> l
                 except SnapshotError:
                     continue
     return [Pairs.pooled(parts) for parts in counted]
+
+
+def _remembered(settings: ChainSettings, ledger: Ledger, query: str, batch: int, recent: list[Pairs]) -> list[Pairs]:
+    """The pairs of as many periods as a plan is made from; those of this one are put aside for later ones."""
+    history, fade = settings.reconfiguration.history, settings.reconfiguration.fade
+    if history == 1:
+        return recent
+    names = [name for name in ledger.names(query) if name.startswith("period-")]
+    earlier = sorted({int(name.split("-")[1]) for name in names if int(name.split("-")[1]) < batch})
+    chain = []
+    for hop, pairs in enumerate(recent):
+        ledger.settle(query, _period_name(batch, hop), pairs.top(settings.reconfiguration.capacity).pack())
+        found = [ledger.found(query, _period_name(one, hop)) for one in earlier[1 - history :]]
+        chain.append(Pairs.faded([*(Pairs.unpack(data) for data in found if data), pairs], fade))
+    for one in earlier[: 1 - history]:
+        for hop in range(len(recent)):
+            ledger.remove(query, _period_name(one, hop))
+    return chain
+
+
+def _period_name(batch: int, hop: int) -> str:
+    return f"period-{batch:012d}-{hop:03d}"
 
 
 def _forget(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> None:
