@@ -28,7 +28,7 @@ pytestmark = [
 
 # Decided in the batch of this number, in which states stay on their workers but for those that move.
 MOVED = 2
-CHAIN = {"name": "chain", "chain": True, "n_workers": 3, "every": 2, "flush_every": 4}
+CHAIN = {"name": "chain", "chain": True, "n_workers": 3, "n_servers": 2, "every": 2, "flush_every": 4}
 Answer = dict[Any, tuple[int, str]]
 
 

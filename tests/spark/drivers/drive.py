@@ -103,7 +103,9 @@ class Query:
             self.query["n_workers"],
             ledger=str(self.folder / "ledger"),
             flush_every=self.query["flush_every"],
-            reconfiguration=Reconfiguration(every=self.query["every"], n_servers=2, manager=manager),
+            reconfiguration=Reconfiguration(
+                every=self.query["every"], n_servers=self.query.get("n_servers"), manager=manager
+            ),
         )
         by_key = begun.then("key", n=Count(), value=Sum("value"))
         return by_key.then("amount", n=Count(), value=Sum("value")).answers()
