@@ -41,13 +41,16 @@ class Progress:
             typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
             return
         run = live_run("", self._batches)
+        # Not the run's: the workers of a chain's operators get every tuple once each.
+        tuples, seconds = (sum(getattr(one, name) for one in self._batches) for name in ("tuples", "seconds"))
+        makespan = sum(one.makespan * one.tuples for one in self._batches) / tuples if tuples else math.nan
         batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
         parts = [
             f"stopped after {batches}" if stopped else f"done: {batches}",
-            f"{count(run.tuples)} tuples",
-            f"{rate(run.throughput)} tuples/s",
+            f"{count(tuples)} tuples",
+            f"{rate(tuples / seconds if seconds else math.nan)} tuples/s",
             f"batch p50 {duration(run.batch_s(0.5))}, p99 {duration(run.batch_s(0.99))}",
-            f"makespan {number(run.makespan)}",
+            f"makespan {number(makespan)}",
             f"replication {number(run.replication)} a batch",
             *_malformed(sum(metrics.malformed for metrics in self._batches)),
         ]
