@@ -112,12 +112,13 @@ def test_an_application_from_topic_to_topic_has_the_exact_answer(spark, broker, 
     into, out = (topics.create(broker.servers, f"{name}-{end}") for end in ("in", "out"))
     topics.send(broker.servers, into, values)
     app = named(name)()
+    grouping = PartialKeyGrouping() if name == "hashtags" else Spillway()
     pipeline = Pipeline(
         app,
         source(f"kafka://{broker.servers}/{into}?format={format}", batch=len(values) - len(values) // 4),
         KafkaSink(f"kafka://{broker.servers}/{out}", app.key),
         Checkpoint(str(tmp_path)),
-        Balancing(PartialKeyGrouping() if name == "hashtags" else Spillway(), 2, "planned" if name == "vwap" else None),
+        Balancing(grouping, 2, "planned" if name == "vwap" else None),
         once=True,
     )
     batches: list[BatchMetrics] = []
@@ -129,7 +130,7 @@ def test_an_application_from_topic_to_topic_has_the_exact_answer(spark, broker, 
     assert len(measured.milliseconds) == len(values)
     assert measured.milliseconds.min() >= 0
     with capsys.disabled():
-        print(f"\n{name} from Kafka to Kafka: {measured}")
+        print(f"\n{name} from Kafka to Kafka under {grouping.name}: {measured}")
     if name == "word-count":
         # What a crash between the sink and the commit leads to: the rows of the batch once more, the same ones.
         for left in ("1", ".1.crc"):
