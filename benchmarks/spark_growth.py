@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/spark_growth.py [--only PART] [--repeats 7] [--write] [--quick]
 
 local[2], 16 workers, Zipf z=1.4, 10⁵ keys. Times are medians of interleaved repeats within this run. --quick is a trial
-at small sizes; --write stores benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
+at small sizes; --write stores the parts that ran in
+benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,10 +27,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from anabranch.aggregates import Count, Sum
 from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import balance
-from cells import Claims, header, prose, row, write
+from cells import Claims, header, prose, row, run_parts
 from spark_data import quiet_session, run, write_zipf
 
 N_WORKERS = 16
+RESULTS = Path(__file__).parent / "results" / "spark_growth.md"
 EDGES: dict[str, Grouping] = {"planned": Spillway(), "adaptive": Spillway()}
 # One number off the line is a measurement off the line: what counts is how much more the second doubling costs.
 TOLERANCE = 0.15
@@ -48,7 +51,7 @@ def rows_part(spark: SparkSession, options: argparse.Namespace, claims: Claims) 
     data = write_zipf(options.folder / f"zipf-{4 * n}-by-8", n_tuples=4 * n, n_files=8)
     frames = {files * n // 2: spark.read.parquet(*map(str, sorted(data.iterdir())[:files])) for files in (2, 4, 8)}
     seconds = interleaved(frames, options.repeats)
-    lines = [f"## Time of a batch DataFrame, `.aggregate(count, sum)`, medians of {options.repeats}", ""]
+    lines = [f"`.aggregate(count, sum)`, medians of {options.repeats} interleaved runs.", ""]
     lines += header(
         "edge",
         *(f"{rows / 1e6:g} M rows, s" for rows in frames),
@@ -101,9 +104,8 @@ def batches_part(spark: SparkSession, options: argparse.Namespace, claims: Claim
     data = write_zipf(
         options.folder / f"zipf-small-{n_batches}", n_tuples=1000 * n_batches, n_files=n_batches, n_keys=1000
     )
-    lines = [f"## The driver over {n_batches} batches of 1000 tuples, 1000 keys", ""]
-    lines += prose(
-        "MB of the driver's Python process (resident), and of the JVM's heap in use after a garbage collection; one query at "
+    lines = prose(
+        f"{n_batches} batches of 1000 tuples, 1000 keys. MB of the driver's Python process (resident), and of the JVM's heap in use after a garbage collection; one query at "
         "a time. In local mode the JVM runs the tasks too, so the heap holds theirs; states are in RocksDB, outside it. What Spark "
         "keeps for its web pages is bounded to 50 jobs and stages."
     )
@@ -158,8 +160,7 @@ def measure(spark: SparkSession, batch: int, ledger: str, seconds: float) -> Mem
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.gc()
-    runtime = jvm.java.lang.Runtime.getRuntime()
-    heap = runtime.totalMemory() - runtime.freeMemory()
+    heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = sum(len(names) for _, _, names in os.walk(ledger))
     return Memory(batch, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, heap / 1e6, files, seconds)
@@ -170,9 +171,9 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-PARTS: dict[str, Callable[[SparkSession, argparse.Namespace, Claims], list[str]]] = {
-    "rows": rows_part,
-    "batches": batches_part,
+PARTS: dict[str, tuple[str, Callable[[SparkSession, argparse.Namespace, Claims], list[str]]]] = {
+    "rows": ("Time of a batch DataFrame", rows_part),
+    "batches": ("The driver over many batches", batches_part),
 }
 
 
@@ -185,12 +186,10 @@ def main() -> int:
     options.add_argument("--write", action="store_true", help="store the tables under benchmarks/results")
     chosen = options.parse_args()
     spark = quiet_session("local[2]", spark_sql_ui_retainedExecutions="20", **REMEMBERED)
-    claims = Claims()
-    lines = ["# What grows on Spark, and what does not", "", *(__doc__ or "").strip().splitlines()[4:5], ""]
-    lines.append(f"Spark {spark.version}, {os.cpu_count()} cores.\n")
-    for name in [chosen.only] if chosen.only else PARTS:
-        lines += PARTS[name](spark, chosen, claims)
-    return write("spark_growth", lines, claims, chosen.write)
+    head = ["# What grows on Spark, and what does not", "", *(__doc__ or "").strip().splitlines()[4:5]]
+    chosen_parts = [PARTS[chosen.only]] if chosen.only else PARTS.values()
+    parts = {title: partial(part, spark, chosen) for title, part in chosen_parts}
+    return run_parts(RESULTS, head, parts, spark.version, chosen.write)
 
 
 if __name__ == "__main__":
