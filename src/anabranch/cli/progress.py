@@ -23,8 +23,9 @@ class Progress:
 
     def batch(self, metrics: BatchMetrics) -> None:
         """Print the line of a batch."""
+        starting = "" if self._batches else " · with the start of Python workers"
         self._batches.append(metrics)
-        typer.echo(batch_line(metrics), err=True)
+        typer.echo(batch_line(metrics) + starting, err=True)
 
     def late(self, malformed: int) -> None:
         """Say what an earlier run had left to put aside."""
@@ -39,13 +40,15 @@ class Progress:
         if not self._batches:
             typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
             return
-        run = live_run("", self._batches)
+        # The first batch starts processes and compiles: what comes after it tells how fast the rest will be.
+        run, steady = live_run("", self._batches), live_run("", self._batches[1:] or self._batches)
+        after = " after the first batch" * (len(self._batches) > 1)
         batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
         parts = [
             f"stopped after {batches}" if stopped else f"done: {batches}",
             f"{count(run.tuples)} tuples",
-            f"{rate(run.throughput)} tuples/s",
-            f"batch p50 {duration(run.batch_s(0.5))}, p99 {duration(run.batch_s(0.99))}",
+            f"{rate(steady.throughput)} tuples/s{after}",
+            f"batch p50 {duration(steady.batch_s(0.5))}, p99 {duration(steady.batch_s(0.99))}",
             f"makespan {number(run.makespan)}",
             f"replication {number(run.replication)} a batch",
             *_malformed(sum(metrics.malformed for metrics in self._batches)),
@@ -62,7 +65,7 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"makespan {number(metrics.makespan)}",
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
-        f"{count(metrics.hot_keys)} hot keys",
+        *([f"{count(metrics.hot_keys)} hot key{'s' * (metrics.hot_keys > 1)}"] if metrics.hot_keys else []),
         *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)
