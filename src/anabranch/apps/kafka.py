@@ -28,6 +28,8 @@ _IDENTITY = ("partition", "offset")
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _SECRET = re.compile(r"(sasl|ssl|security|kafka)\.|password|secret|token|jaas", re.IGNORECASE)
 _ANSWER_S = 5.0
+# Kafka's own defaults, 500 records and a megabyte at a time, are for consumers that look at each record.
+_FETCH = {"kafka.max.poll.records": "20000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,10 @@ class KafkaSource(Source):
     def open(self, spark: SparkSession) -> DataFrame:
         self.address.check()
         require_connector(spark)
-        options = {"subscribe": self.address.topic, "startingOffsets": self._start}
+        options = {"subscribe": self.address.topic, "startingOffsets": self._start, **_FETCH}
         if self.batch is not None:
             options["maxOffsetsPerTrigger"] = str(self.batch)
-        return spark.readStream.format("kafka").options(**options, **self.address.options(self.connection)).load()
+        return spark.readStream.format("kafka").options(**options | self.address.options(self.connection)).load()
 
     def read(self, spark: SparkSession, app: App, columns: Mapping[str, str]) -> DataFrame:
         parsed = self.records.parse(self.open(spark), app, columns)
@@ -164,8 +166,8 @@ class KafkaSource(Source):
         begin = {topic: {p: start.get(topic, {}).get(p, -2) for p in ends} for topic, ends in end.items()}
         assign = {topic: [int(p) for p in ends] for topic, ends in end.items()}
         limits = {"assign": assign, "startingOffsets": begin, "endingOffsets": end}
-        options = {name: json.dumps(value) for name, value in limits.items()}
-        rows = spark.read.format("kafka").options(**options, **self.address.options(self.connection)).load()
+        options = {name: json.dumps(value) for name, value in limits.items()} | _FETCH
+        rows = spark.read.format("kafka").options(**options | self.address.options(self.connection)).load()
         bad = self.records.parse(rows, app, columns).where(F.col(REASON).isNotNull())
         others = [F.col(ROW + name).alias(name) for name in ("topic", "partition", "offset", "timestamp")]
         return bad.select(F.col(REASON).alias("reason"), _shown("value"), _shown("key"), *others)
