@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.apps import Balancing, Checkpoint, Events, FileSource, MemorySink, Pipeline, WordCount
-from anabranch.errors import ConfigError, QueryError
+from anabranch.apps import (
+    Balancing,
+    Checkpoint,
+    Events,
+    FileSource,
+    KafkaSink,
+    KafkaSource,
+    MemorySink,
+    Pipeline,
+    WordCount,
+    own_session,
+)
+from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.groupings import PartialKeyGrouping
 
 pytestmark = pytest.mark.spark
@@ -103,3 +114,20 @@ def test_another_application_is_refused_before_anything_runs(pipeline: Pipeline)
     pipeline.claim()
     with pytest.raises(ConfigError, match="was made with workers 2, not 3"):
         replace(pipeline, balancing=Balancing(PartialKeyGrouping(), 3)).claim()
+
+
+@pytest.mark.parametrize(("sink", "dead"), [("words", None), ("counts", "words"), ("counts", "counts")])
+def test_a_topic_is_not_read_and_written_by_one_query(tmp_path, sink, dead):
+    letters = None if dead is None else KafkaSink(f"kafka://h:1/{dead}", "key")
+    source, target = KafkaSource("kafka://h:1/words?format=text"), KafkaSink(f"kafka://h:1/{sink}", "word")
+    pipeline = Pipeline(WordCount(), source, target, Checkpoint(str(tmp_path / "c")), dead_letters=letters)
+    with pytest.raises(ConfigError, match=f"must be different topics, got {dead or sink} twice; choose another"):
+        pipeline.claim()
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_master_that_does_not_answer_is_named_before_spark_starts(monkeypatch):
+    monkeypatch.setattr("anabranch.apps.pipeline.SparkSession.getActiveSession", lambda: None)
+    refused = pytest.raises(InputError, match=r"no Spark master answers at spark://127\.0\.0\.1:1; start one there")
+    with refused, own_session("none", "spark://127.0.0.1:1"):
+        pass

@@ -73,6 +73,10 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
             "--dead-letters is for records of a topic; leave it out with any other --source",
         ),
         (
+            ("word-count", "--source", "kafka://a:1/t", "--jars", "nowhere"),
+            "--jars must name a folder with jars, or jars, got 'nowhere', which is not there",
+        ),
+        (
             ("word-count", "--source", "kafka://a:1/t", "--jars", "tests"),
             "--jars must name a folder with jars, got 'tests', which has none",
         ),
