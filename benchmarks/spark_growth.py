@@ -118,7 +118,9 @@ def batches_part(spark: SparkSession, options: argparse.Namespace, claims: Claim
         early, late = found[: len(found) // 2], found[len(found) // 2 :]
         flat(claims, f"Python's memory, {edge} edge", [m.python_mb for m in early], [m.python_mb for m in late])
         flat(claims, f"the heap, {edge} edge", [m.heap_mb for m in early], [m.heap_mb for m in late])
-        claims.check(f"ledger files bounded, {edge} edge", max(m.files for m in late) <= max(m.files for m in early))
+        # A batch that is running has a few files of its own.
+        bounded = max(m.files for m in late) <= 1.1 * max(m.files for m in early)
+        claims.check(f"ledger files bounded, {edge} edge", bounded)
     return [*lines, ""]
 
 
