@@ -36,7 +36,7 @@ test-spark: java ## run the tests on Spark with another release: make test-spark
 	@$(MAKE) --no-print-directory VENV=$(OTHER) $(OTHER)/bin/python
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -v -E '^(pyspark|py4j)==' >$(OTHER)/constraints
 	@$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OTHER)/constraints \
-	  -e '.[spark,connect,report,dev]' 'pyspark==$(PYSPARK)'
+	  -e '.[spark,connect,kafka,report,dev]' 'pyspark==$(PYSPARK)'
 	$(OTHER)/bin/python -m pytest -m spark $(PYTEST_ARGS)
 
 FAULTS_ARGS ?=

@@ -8,7 +8,7 @@ import multiprocessing
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +89,28 @@ def header(*columns: str) -> list[str]:
 def row(*entries: object) -> str:
     """A row of a table."""
     return f"| {' | '.join(str(entry) for entry in entries)} |"
+
+
+def run_parts(
+    results: Path, head: Sequence[str], parts: Mapping[str, Callable[[Claims], list[str]]], spark: str, store: bool
+) -> int:
+    """Run parts of a benchmark by their titles, and store each as it is done; other parts in the file stay as they are.
+
+    Returns 1 where a claim failed.
+    """
+    failed = False
+    for title, part in parts.items():
+        claims, began = Claims(), time.perf_counter()
+        lines = part(claims)
+        took = f"Spark {spark}; this part took {(time.perf_counter() - began) / 60:.1f} minutes."
+        text = "\n".join([*lines, f"{took} {claims.verdict()}"])
+        print(f"## {title}\n\n{text}\n", flush=True)
+        failed |= bool(claims.failed)
+        if store:
+            before = results.read_text().split("\n## ")[1:] if results.exists() else []
+            known = {one.partition("\n")[0]: one.partition("\n")[2].strip() for one in before} | {title: text}
+            results.write_text("\n".join([*head, "", *(f"## {name}\n\n{one}\n" for name, one in known.items())]))
+    return int(failed)
 
 
 def write(name: str, lines: Sequence[str], claims: Claims, store: bool) -> int:

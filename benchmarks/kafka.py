@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -38,7 +39,7 @@ from anabranch.apps.produce import Produce
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway
 from anabranch.spark import balance
 from anabranch.streams import Zipf
-from cells import Claims, header, prose, row
+from cells import Claims, header, prose, row, run_parts
 from dev import latency, topics
 from spark_data import quiet_session
 from spark_skew import PLAIN, behind_repartition
@@ -161,7 +162,6 @@ def files_part(spark: SparkSession, broker: Broker, sizes: Sizes, claims: Claims
                 print(f"{name}: {speed:,.0f} tuples/s", flush=True)
     ratio = statistics.median(found["Kafka"]) / statistics.median(found["files"])
     return [
-        "## Against files", "",
         *prose(
             f"word-count with Spillway on {N_WORKERS} workers, JSON values, {sizes.batch:,} tuples a batch in {PARTITIONS} "
             f"partitions or files, the first batch left out; medians of {sizes.repeats} interleaved runs. The topic's "
@@ -264,7 +264,6 @@ def keyed_part(spark: SparkSession, broker: Broker, sizes: Sizes, claims: Claims
         for name in names
     ]  # fmt: skip
     return [
-        "## A topic keyed by the skewed key", "",
         *prose(
             f"Zipf z=1.4, 10⁵ keys, {PARTITIONS} partitions by key, {WORK_US} µs of emulated work a tuple, {N_WORKERS} "
             f"workers. Throughput: a backlog of {sizes.backlog:,} records, {sizes.backlog_batch:,} a batch, the first batch "
@@ -302,7 +301,6 @@ def malformed_part(spark: SparkSession, broker: Broker, sizes: Sizes, claims: Cl
         dead = pq.read_table(folder / "dead")
     reasons = sorted(dead["reason"].value_counts().to_pylist(), key=lambda one: -one["counts"])
     return [
-        "## Malformed records", "",
         *prose(
             f"{sizes.good:,} good JSON records and {sizes.bad:,} malformed ones of {len(bad)} kinds between them; all took "
             f"{seconds:.1f} s."
@@ -323,30 +321,28 @@ def _latest(spark: SparkSession, sink: Path) -> list[Any]:
     return latest(spark, str(sink), "word").collect()
 
 
-PARTS = {"files": files_part, "keyed": keyed_part, "malformed": malformed_part}
+PARTS = {
+    "files": ("Against files", files_part),
+    "keyed": ("A topic keyed by the skewed key", keyed_part),
+    "malformed": ("Malformed records", malformed_part),
+}
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=list(PARTS), help="one part")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    claims, sizes = Claims(), QUICK if options.quick else FULL
+    sizes = QUICK if options.quick else FULL
     jars = ",".join(str(jar) for jar in sorted(connector_jars().glob("*.jar")))
     spark = quiet_session(f"local[{N_WORKERS}]", spark_jars=jars)
-    lines = ["# Kafka", "", "`.venv/bin/python benchmarks/kafka.py --write`", ""]
+    head = ["# Kafka", "", "`.venv/bin/python benchmarks/kafka.py --write`"]
+    chosen = [PARTS[options.only]] if options.only else PARTS.values()
     with scratch() as folder, Broker(folder / "broker") as broker:
-        for name, part in PARTS.items():
-            if options.only in (None, name):
-                lines += part(spark, broker, sizes, claims)
-    lines.append(f"Spark {spark.version}. {claims.verdict()}")
-    spark.stop()
-    print("\n".join(lines))
-    if options.write:
-        RESULTS.write_text("\n".join(lines) + "\n")
-    sys.exit(bool(claims.failed))
+        parts = {title: partial(part, spark, broker, sizes) for title, part in chosen}
+        return run_parts(RESULTS, head, parts, spark.version, options.write)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/spark_growth.py [--only PART] [--repeats 7] [--write] [--quick]
 
 local[2], 16 workers, Zipf z=1.4, 10⁵ keys. Times are medians of interleaved repeats within this run. --quick is a trial
-at small sizes; --write stores benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
+at small sizes; --write stores the parts that ran in benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
 from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import balance
-from cells import Claims, header, prose, row, write
+from cells import Claims, header, prose, row, run_parts
 from spark_data import quiet_session, run, write_zipf
 
 N_WORKERS = 16
+RESULTS = Path(__file__).parent / "results" / "spark_growth.md"
 EDGES: dict[str, Grouping] = {"planned": Spillway(), "adaptive": Spillway()}
 # One number off the line is a measurement off the line: what counts is how much more the second doubling costs.
 TOLERANCE = 0.15
@@ -48,7 +49,7 @@ def rows_part(spark: SparkSession, options: argparse.Namespace, claims: Claims) 
     data = write_zipf(options.folder / f"zipf-{4 * n}-by-8", n_tuples=4 * n, n_files=8)
     frames = {files * n // 2: spark.read.parquet(*map(str, sorted(data.iterdir())[:files])) for files in (2, 4, 8)}
     seconds = interleaved(frames, options.repeats)
-    lines = [f"## Time of a batch DataFrame, `.aggregate(count, sum)`, medians of {options.repeats}", ""]
+    lines = [f"`.aggregate(count, sum)`, medians of {options.repeats} interleaved runs.", ""]
     lines += header(
         "edge",
         *(f"{rows / 1e6:g} M rows, s" for rows in frames),
@@ -101,10 +102,9 @@ def batches_part(spark: SparkSession, options: argparse.Namespace, claims: Claim
     data = write_zipf(
         options.folder / f"zipf-small-{n_batches}", n_tuples=1000 * n_batches, n_files=n_batches, n_keys=1000
     )
-    lines = [f"## The driver over {n_batches} batches of 1000 tuples, 1000 keys", ""]
-    lines += prose(
-        "MB of the driver's Python process (resident), and of the JVM's heap in use after a garbage collection; one query at "
-        "a time. In local mode the JVM runs the tasks too, so the heap holds theirs; states are in RocksDB, outside it. What Spark "
+    lines = prose(
+        f"{n_batches} batches of 1000 tuples, 1000 keys. MB of the driver's Python process (resident), and of the JVM's heap in use after a garbage collection; one query at "
+        "a time, looked at between batches. In local mode the JVM runs the tasks too, so the heap holds theirs; states are in RocksDB, outside it. What Spark "
         "keeps for its web pages is bounded to 50 jobs and stages."
     )
     lines += header("edge", "batch", "Python MB", "heap MB", "ledger files", "s a batch")
@@ -127,29 +127,25 @@ def flat(claims: Claims, what: str, early: list[float], late: list[float]) -> No
 
 
 def watched(spark: SparkSession, data: Path, edge: str, n_batches: int) -> list[Memory]:
-    """Run the query over all files, and look ten times."""
-    stream = spark.readStream.schema("key string, value double").option("maxFilesPerTrigger", 1).parquet(str(data))
+    """Run one query over all files, handed to it in ten lots, and look after each lot, when no batch runs."""
     found: list[Memory] = []
     with tempfile.TemporaryDirectory() as scratch:
-        ledger = f"{scratch}/ledger"
-        writer = summed(stream, edge, ledger, n_workers=2).writeStream.outputMode("update").format("noop")
-        query = writer.option("checkpointLocation", f"{scratch}/checkpoint").trigger(availableNow=True).start()
-        step = n_batches // 10
+        ledger, arriving = f"{scratch}/ledger", Path(f"{scratch}/arriving")
+        arriving.mkdir()
+        stream = spark.readStream.schema("key string, value double").option("maxFilesPerTrigger", 1)
+        counted = summed(stream.parquet(str(arriving)), edge, ledger, n_workers=2)
+        writer = counted.writeStream.outputMode("update").format("noop")
+        query = writer.option("checkpointLocation", f"{scratch}/checkpoint").start()
+        files, step = sorted(data.iterdir()), n_batches // 10
         for batch in range(step, n_batches + 1, step):
             began = time.perf_counter()
-            wait_for(query, batch)
+            for file in files[batch - step : batch]:
+                (arriving / file.name).symlink_to(file)
+            query.processAllAvailable()
             found.append(measure(spark, batch, ledger, (time.perf_counter() - began) / step))
             say(f"{edge}: {found[-1]}")
-        query.awaitTermination()
+        query.stop()
     return found
-
-
-def wait_for(query: StreamingQuery, batch: int) -> None:
-    """Until the query has done so many batches, or ended."""
-    while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] + 1 < batch):
-        time.sleep(0.25)
-    if error := query.exception():
-        raise error
 
 
 def measure(spark: SparkSession, batch: int, ledger: str, seconds: float) -> Memory:
@@ -158,8 +154,7 @@ def measure(spark: SparkSession, batch: int, ledger: str, seconds: float) -> Mem
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.gc()
-    runtime = jvm.java.lang.Runtime.getRuntime()
-    heap = runtime.totalMemory() - runtime.freeMemory()
+    heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = sum(len(names) for _, _, names in os.walk(ledger))
     return Memory(batch, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, heap / 1e6, files, seconds)
@@ -170,9 +165,9 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-PARTS: dict[str, Callable[[SparkSession, argparse.Namespace, Claims], list[str]]] = {
-    "rows": rows_part,
-    "batches": batches_part,
+PARTS: dict[str, tuple[str, Callable[[SparkSession, argparse.Namespace, Claims], list[str]]]] = {
+    "rows": ("Time of a batch DataFrame", rows_part),
+    "batches": ("The driver over many batches", batches_part),
 }
 
 
@@ -185,12 +180,10 @@ def main() -> int:
     options.add_argument("--write", action="store_true", help="store the tables under benchmarks/results")
     chosen = options.parse_args()
     spark = quiet_session("local[2]", spark_sql_ui_retainedExecutions="20", **REMEMBERED)
-    claims = Claims()
-    lines = ["# What grows on Spark, and what does not", "", *(__doc__ or "").strip().splitlines()[4:5], ""]
-    lines.append(f"Spark {spark.version}, {os.cpu_count()} cores.\n")
-    for name in [chosen.only] if chosen.only else PARTS:
-        lines += PARTS[name](spark, chosen, claims)
-    return write("spark_growth", lines, claims, chosen.write)
+    head = ["# What grows on Spark, and what does not", "", *(__doc__ or "").strip().splitlines()[4:5]]
+    chosen_parts = [PARTS[chosen.only]] if chosen.only else PARTS.values()
+    parts = {title: partial(part, spark, chosen) for title, part in chosen_parts}
+    return run_parts(RESULTS, head, parts, spark.version, chosen.write)
 
 
 if __name__ == "__main__":

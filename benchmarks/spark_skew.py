@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from anabranch.spark.progress import BatchMetrics, batch_metrics
 from anabranch.spark.settings import Settings
 from anabranch.spark.worker import Bound, Summary, Worker
 from anabranch.streams import Replay, Stream, Zipf
-from cells import Claims, header, prose, row
+from cells import Claims, header, prose, row, run_parts
 from spark_data import quiet_session, run
 
 N_WORKERS = N_SOURCES = 16
@@ -493,14 +494,6 @@ PARTS = {
 }
 
 
-def stored(parts: dict[str, str]) -> str:
-    """The results with new texts for these parts; other parts stay as they are."""
-    before = RESULTS.read_text().split("\n## ")[1:] if RESULTS.exists() else []
-    known = {text.partition("\n")[0]: text.partition("\n")[2].strip() for text in before} | parts
-    head = ["# Groupings on Spark under skew", "", *(__doc__ or "").strip().splitlines()[4:7], ""]
-    return "\n".join([*head, *(f"## {title}\n\n{known[title]}\n" for title, _ in PARTS.values() if title in known)])
-
-
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, help="folder with congress_words.parquet")
@@ -510,18 +503,9 @@ def main() -> int:
     options.add_argument("--write", action="store_true", help="store the parts that ran")
     chosen = options.parse_args()
     spark, sizes = quiet_session(f"local[{N_WORKERS}]"), QUICK if chosen.quick else FULL
-    failed = False
-    for name in chosen.only or PARTS:
-        title, part = PARTS[name]
-        claims, began = Claims(), time.perf_counter()
-        lines = part(spark, sizes, chosen, claims)
-        took = f"Spark {spark.version}; this part took {(time.perf_counter() - began) / 60:.1f} minutes."
-        text = "\n".join([*lines, f"{took} {claims.verdict()}"])
-        print(f"## {title}\n\n{text}\n")
-        failed |= bool(claims.failed)
-        if chosen.write:
-            RESULTS.write_text(stored({title: text}))
-    return 1 if failed else 0
+    head = ["# Groupings on Spark under skew", "", *(__doc__ or "").strip().splitlines()[4:7]]
+    parts = {title: partial(part, spark, sizes, chosen) for title, part in map(PARTS.__getitem__, chosen.only or PARTS)}
+    return run_parts(RESULTS, head, parts, spark.version, chosen.write)
 
 
 if __name__ == "__main__":

@@ -163,8 +163,9 @@ class Broker:
         settings = self.folder / "server.properties"
         settings.write_text(_SERVER.format(port=self.port, controller=self._controller, data=self.folder / "data"))
         if not (self.folder / "data" / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._java(jars, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)).wait()
+            # With an equals sign, for one in 64 begins with a hyphen and would be taken for an option.
+            cluster = "--cluster-id=" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            self._java(jars, "kafka.tools.StorageTool", "format", cluster, "-c", str(settings)).wait()
         # Ctrl-C is for whoever started it: the broker is in a group of its own.
         self._process = self._java(jars, "kafka.Kafka", str(settings))
         self.pid = self._process.pid

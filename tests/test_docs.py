@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,16 +29,19 @@ def test_the_first_example_counts_every_trade(document, spark, tmp_path):
     names: dict[str, object] = {}
     # The JVM's working directory is where the tests were started, and its console is not ours to read.
     block = re.sub(r'"(trades|state/)', rf'"{tmp_path}/\1', blocks(document)[0])
-    exec(block.replace('format("console")', 'format("memory").queryName("example")'), names)
-    query = names["query"]
-    query.processAllAvailable()
-    query.stop()
+    block = block.replace('format("console")', 'format("memory").queryName("example")')
+    assert "query.awaitTermination()" in block
+    exec(block.replace("query.awaitTermination()", "query.processAllAvailable()"), names)
+    names["query"].stop()
     assert sorted(map(tuple, spark.table("example").collect())) == [("NABIL", 509.0, 2), ("NTC", 890.0, 1)]
 
 
-def test_the_other_examples_of_the_guide_build(spark):
+def test_the_other_examples_of_the_guide_run(spark, tmp_path, capsys):
     trades = spark.createDataFrame([], "symbol string, price double, time timestamp")
-    names: dict[str, object] = {"trades": trades}
+    query = SimpleNamespace(lastProgress={"id": "a", "batchId": 0, "durationMs": {}})
+    names: dict[str, object] = {"trades": trades, "query": query}
     _, *others = blocks("docs/spark.md")
-    assert len(others) == 1
-    exec("from anabranch.spark import balance\n" + others[0], names)
+    assert len(others) == 2
+    for block in others:
+        exec("from anabranch.spark import balance\n" + block.replace("state/", f"{tmp_path}/"), names)
+    assert "BatchMetrics(batch=0" in capsys.readouterr().out

@@ -52,6 +52,7 @@ def test_neither_text_nor_errors_show_a_value():
     unquoted = Connection({"sasl.jaas.config": "Module my-halibut password=mackerel;", "ssl.a.location": "/ca.pem"})
     assert unquoted.redacted("flag 'my-halibut', not mackerel; see /ca.pem") == "flag '***', not ***; see /ca.pem"
     assert Connection({"ssl.key.password": ""}).redacted("as it is") == "as it is"
+    assert Connection({"sasl.username": "al"}).redacted("Local: no user al") == "Local: no user ***"
 
 
 def test_librdkafka_gets_the_same_under_its_own_names():

@@ -112,12 +112,13 @@ def test_an_application_from_topic_to_topic_has_the_exact_answer(spark, broker, 
     into, out = (topics.create(broker.servers, f"{name}-{end}") for end in ("in", "out"))
     topics.send(broker.servers, into, values)
     app = named(name)()
+    grouping = PartialKeyGrouping() if name == "hashtags" else Spillway()
     pipeline = Pipeline(
         app,
         source(f"kafka://{broker.servers}/{into}?format={format}", batch=len(values) - len(values) // 4),
         KafkaSink(f"kafka://{broker.servers}/{out}", app.key),
         Checkpoint(str(tmp_path)),
-        Balancing(PartialKeyGrouping() if name == "hashtags" else Spillway(), 2, "planned" if name == "vwap" else None),
+        Balancing(grouping, 2, "planned" if name == "vwap" else None),
         once=True,
     )
     batches: list[BatchMetrics] = []
@@ -129,7 +130,7 @@ def test_an_application_from_topic_to_topic_has_the_exact_answer(spark, broker, 
     assert len(measured.milliseconds) == len(values)
     assert measured.milliseconds.min() >= 0
     with capsys.disabled():
-        print(f"\n{name} from Kafka to Kafka: {measured}")
+        print(f"\n{name} from Kafka to Kafka under {grouping.name}: {measured}")
     if name == "word-count":
         # What a crash between the sink and the commit leads to: the rows of the batch once more, the same ones.
         for left in ("1", ".1.crc"):
@@ -153,9 +154,19 @@ def test_the_planned_edge_deals_rows_out_by_their_offsets(spark):
 
 
 @pytest.mark.spark
-def test_the_example_of_the_guide_builds(spark, broker):
+def test_the_examples_of_the_guide_run(spark, broker, capsys):
+    from pyspark.sql import functions
+
+    from dev import topics
+
     guide = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    reading, block = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    topic = topics.create(broker.servers, "guide-counts")
+    rows = ({"word": "river", "count": count, "batch": batch} for batch, count in ((1, 1042), (0, 17)))
+    topics.send(broker.servers, topic, [json.dumps(row).encode() for row in rows])
+    reading = reading.replace("127.0.0.1:9092", broker.servers).replace('"counts"', f'"{topic}"')
+    exec(reading, {"spark": spark, "F": functions})
+    assert re.search(r"river\|\s+1042\|", capsys.readouterr().out)
     names: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
         exec(block.replace("state/ledger", f"{folder}/ledger"), names)

@@ -7,9 +7,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.apps import Balancing, Checkpoint, Events, FileSource, GeoTrends, MemorySink, Pipeline, WordCount
+from anabranch.apps import (
+    Balancing,
+    Checkpoint,
+    Events,
+    FileSource,
+    GeoTrends,
+    KafkaSink,
+    KafkaSource,
+    MemorySink,
+    Pipeline,
+    WordCount,
+    own_session,
+)
 from anabranch.cli.progress import batch_line
-from anabranch.errors import ConfigError, QueryError
+from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.groupings import PartialKeyGrouping
 from anabranch.spark.progress import BatchMetrics
 
@@ -131,3 +143,20 @@ def test_operators_in_a_row_run_as_one_query_and_say_how_local_it_was(
     # Of each operator two workers, all of them on this host.
     assert [(one.tuples, len(one.worker_tuples), one.locality, one.hosts) for one in batches] == [(4, 4, 1.0, 1)] * 2
     assert "locality 1.0 on 1 host" in batch_line(batches[0])
+
+
+@pytest.mark.parametrize(("sink", "dead"), [("words", None), ("counts", "words"), ("counts", "counts")])
+def test_a_topic_is_not_read_and_written_by_one_query(tmp_path, sink, dead):
+    letters = None if dead is None else KafkaSink(f"kafka://h:1/{dead}", "key")
+    source, target = KafkaSource("kafka://h:1/words?format=text"), KafkaSink(f"kafka://h:1/{sink}", "word")
+    pipeline = Pipeline(WordCount(), source, target, Checkpoint(str(tmp_path / "c")), dead_letters=letters)
+    with pytest.raises(ConfigError, match=f"must be different topics, got {dead or sink} twice; choose another"):
+        pipeline.claim()
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_master_that_does_not_answer_is_named_before_spark_starts(monkeypatch):
+    monkeypatch.setattr("anabranch.apps.pipeline.SparkSession.getActiveSession", lambda: None)
+    refused = pytest.raises(InputError, match=r"no Spark master answers at spark://127\.0\.0\.1:1; start one there")
+    with refused, own_session("none", "spark://127.0.0.1:1"):
+        pass

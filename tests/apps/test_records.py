@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from anabranch.apps import Hashtags, Vwap, WordCount
 from anabranch.apps.records import REASON, Records
@@ -39,6 +42,29 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
         None: "no value",
     }
     assert dict(zip(expected, parsed(spark, Records("json"), Vwap(), expected), strict=True)) == expected
+
+
+@pytest.mark.spark
+def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark: SparkSession):
+    """Simple records are read without one, which is faster, and must come to the same."""
+    random, values = Random(1), []
+    whole = (b'{"word": "x", "line": "y"}', b'{"word":"a","n":{"b":1}}', b'{"word":"x"}{"word":"y"}', b'{"word":[1,2]}')
+    for _ in range(500):
+        value = bytearray(random.choice(whole))
+        for _ in range(random.randint(0, 2)):
+            at = random.randrange(len(value))
+            value[at : at + random.randint(0, 1)] = random.choice((b"", b"{", b"}", b'"', b",", b":", b"1"))
+        values.append(bytes(value))
+    rows = spark.createDataFrame([(bytearray(b'{"r":' + value + b',"end":true}'),) for value in values], "value binary")
+    names = ", ".join(f"{name} string" for name in ("word", "key", "line", "value", "text"))
+    read = rows.select(F.from_json(F.col("value").cast("string"), f"r struct<{names}>, end string").alias("o"))
+    fields = (F.coalesce("o.r.word", "o.r.key"), F.coalesce("o.r.line", "o.r.value", "o.r.text"))
+    expected = []
+    for end, there, *found in read.select("o.end", F.col("o.r").isNotNull(), *fields).collect():
+        unreadable = "not JSON" if end is None else None if there else "JSON, but not an object"
+        expected.append(unreadable or ("no field word or line" if found == [None, None] else tuple(found)))
+    assert parsed(spark, Records("json"), WordCount(), values) == expected
+    assert {type(one) for one in expected} == {str, tuple}
 
 
 @pytest.mark.spark

@@ -56,7 +56,8 @@ def test_what_a_crash_left_half_written_is_neither_read_nor_in_the_way(spark: Sp
 def test_the_console_shows_the_heaviest_rows(spark: SparkSession):
     shown: list[str] = []
     ConsoleSink("count", show=shown.append, rows=2).write(frame(spark, a=1, bb=30, c=2), 7)
-    assert shown == ["batch 7\nword  count\nbb    30\nc     2\n"]
+    ConsoleSink("count", show=shown.append, rows=2).write(frame(spark, a=1), 8)
+    assert shown == ["batch 7, the first 2 rows\nword  count\nbb    30\nc     2\n", "batch 8\nword  count\na     1\n"]
 
 
 @pytest.mark.spark

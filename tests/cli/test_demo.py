@@ -20,7 +20,9 @@ def test_both_groupings_give_the_exact_counts_and_a_page_is_written(spark, run, 
     assert [row[0] for row in rows if row and row[0] in ("key", "partial-key")] == ["key", "partial-key"]
     assert done.out.splitlines()[-1] == "answers equal: yes (20 words, 600 tuples)"
     batches = [line.partition(" · ")[0] for line in done.err.splitlines() if ": batch " in line]
-    assert batches == ["key: batch 0", "key: batch 1", "partial-key: batch 0", "partial-key: batch 1"]
+    # Spark 4.1 hands out all that a source in Python has at once.
+    numbers = (0, 1) if spark.version >= "4.2" else (0,)
+    assert batches == [f"{grouping}: batch {number}" for grouping in ("key", "partial-key") for number in numbers]
     html = (tmp_path / "page" / "demo.html").read_text()
     assert "Load per worker" in html
     assert "Batch times" in html

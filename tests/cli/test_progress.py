@@ -14,8 +14,8 @@ from anabranch.spark.progress import BatchMetrics
 
 def metrics(batch: int, tuples: int, worker_tuples: list[int], **others: float) -> BatchMetrics:
     makespan = max(worker_tuples) * len(worker_tuples) / sum(worker_tuples)
-    seconds = [0.0] * len(worker_tuples)
-    return BatchMetrics(batch, tuples, 2.0, makespan, 0.0, math.nan, 9, 3, worker_tuples, seconds, **others)  # type: ignore[arg-type]
+    loads = {"worker_tuples": worker_tuples, "worker_seconds": [0.0] * len(worker_tuples)}
+    return BatchMetrics(batch, tuples, 2.0, makespan, 0.0, math.nan, 9, **{"hot_keys": 3, **loads, **others})  # type: ignore[arg-type]
 
 
 def test_tuples_of_operators_in_a_row_count_once(capsys):
@@ -24,7 +24,7 @@ def test_tuples_of_operators_in_a_row_count_once(capsys):
         progress.batch(metrics(batch, sum(worker_tuples) // 2, worker_tuples, locality=0.75, hosts=3))
     progress.summary(stopped=False)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[2].startswith("done: 2 batches · 120 tuples · 30.0 tuples/s")
+    assert lines[2].startswith("done: 2 batches · 120 tuples · 10.0 tuples/s after the first batch")
     # Batches weigh as many tuples as they have: 1.2 of 100, 1.0 of 20.
     assert "makespan 1.167" in lines[2]
 
@@ -33,6 +33,8 @@ def test_tuples_of_operators_in_a_row_count_once(capsys):
     ("others", "end"),
     [
         ({}, "3 hot keys"),
+        ({"hot_keys": 1}, "1 hot key"),
+        ({"hot_keys": 0}, "replication –"),
         ({"locality": 0.75, "hosts": 1}, "locality 0.75 on 1 host"),
         (
             {"locality": 0.75, "hosts": 3, "promised": 0.8, "moved": 12},

@@ -73,6 +73,10 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
             "--dead-letters is for records of a topic; leave it out with any other --source",
         ),
         (
+            ("word-count", "--source", "kafka://a:1/t", "--jars", "nowhere"),
+            "--jars must name a folder with jars, or jars, got 'nowhere', which is not there",
+        ),
+        (
             ("word-count", "--source", "kafka://a:1/t", "--jars", "tests"),
             "--jars must name a folder with jars, got 'tests', which has none",
         ),
@@ -221,8 +225,11 @@ def test_the_console_shows_each_batch(spark, run):
     assert done.code == 0, done.err
     assert done.err.splitlines()[0] == "no --checkpoint: this run cannot be resumed"
     blocks = [block.splitlines() for block in done.out.strip().split("\n\n")]
-    assert [block[0] for block in blocks] == ["batch 0", "batch 1"]
+    # Spark 4.1 hands out all that a source in Python has at once.
+    assert [block[0].partition(",")[0] for block in blocks] == ["batch 0", "batch 1"][
+        : 2 if spark.version >= "4.2" else 1
+    ]
     assert blocks[0][1].split() == ["word", "count"]
-    heaviest = [int(line.split()[1]) for line in blocks[1][2:]]
+    heaviest = [int(line.split()[1]) for line in blocks[-1][2:]]
     assert heaviest == sorted(heaviest, reverse=True)
     assert sum(heaviest) <= 600

@@ -13,6 +13,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import DStream, KeyGrouping, Plan, Report
 from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.sketches import CoinSynopsis
+from anabranch.streams import Zipf
 
 UNIVERSE = hash_keys(np.arange(400))
 # So few false positives that the filter is an exact set.
@@ -179,8 +180,36 @@ def test_a_plan_pools_the_bits_of_all_sources():
     plan = DStream(zeta=2).fold(None, reports)
     assert plan.tuples == 200
     pooled = dict(zip(plan.hot_keys.tolist(), plan.hot_counts.tolist(), strict=True))
-    assert pooled == dict(zip(UNIVERSE[:3].tolist(), [0b1, 0b110, 0b1000], strict=True))
+    # Two sources: shifted by one bit, and the first key is gone.
+    assert pooled == dict(zip(UNIVERSE[1:3].tolist(), [0b11, 0b100], strict=True))
     assert plan.seconds_per_tuple.tolist() == [0.1] * 3
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["even", "keyed"])
+def test_sources_that_pool_what_they_know_replicate_as_one_synopsis_does(keyed):
+    """Whether all sources see a hot key or one does; and what they know does not grow from plan to plan."""
+    n, grouping = 16, DStream()
+    (batch,) = Zipf(n_tuples=10**6, n_keys=100_000, z=1.4).batches(size=10**6)
+    keys = hash_keys(batch["key"])
+    at = MultiplyShift().first(keys, n, 1) if keyed else np.arange(len(keys)) % n
+    shared, plan, known = grouping.build_all(n, n)[0], None, []
+    for window in range(5):
+        part = slice(window * 200_000, (window + 1) * 200_000)
+        routers = [grouping.build(n, source, n) for source in range(n)]
+        routes = np.empty(200_000, dtype=np.int32)
+        for source, router in enumerate(routers):
+            if plan is not None:
+                router.follow(plan)
+            routes[at[part] == source] = router.route(keys[part][at[part] == source])
+        plan = grouping.fold(plan, [router.report() for router in routers])
+        known.append(len(plan.hot_keys))
+        expected = n_replicas(keys[part], shared.route(keys[part]))
+    assert n_replicas(keys[part], routes) <= (1.25 if keyed else 1.02) * expected
+    assert max(known[2:]) <= 1.5 * known[0]
+
+
+def n_replicas(keys: np.ndarray, routes: np.ndarray) -> int:
+    return len(np.unique(keys ^ routes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
 
 
 def test_a_table_has_the_keys_above_twice_the_decline_rate_on_all_workers():

@@ -26,6 +26,9 @@ builder = SparkSession.builder.remote("local[2]")
 for name, value in {"ui.enabled": "false", "ui.showConsoleProgress": "false", "sql.shuffle.partitions": "2"}.items():
     builder = builder.config("spark." + name, value)
 spark = builder.getOrCreate()
+for name in ("enabled", "enableFullRetryOnMismatch"):
+    # True by default since 4.2.
+    spark.conf.set("spark.sql.shuffle.orderIndependentChecksum." + name, "true")
 df = spark.read.parquet(folder)
 stream = spark.readStream.schema(df.schema).option("maxFilesPerTrigger", 1).parquet(folder)
 

@@ -31,9 +31,13 @@ works on whole Arrow arrays with one entry a group:
 >>> spread = Spread("price")
 >>> spread.result(*spread.add(groups, trades["price"].combine_chunks())).to_pylist()
 [12.5, 0.0]
+
+`Groups` has `count`, `sum`, `min` and `max`, one entry a group; for anything else it says which group each row is in
+(`codes`, `n`). What Spark merges states with is one of `MERGES`. A state that Spark cannot merge has None there, and
+its class a method `merge(groups, *states)` that gives one state a group from partial states.
 """
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types, merge_states
+from anabranch.aggregates.aggregate import MERGES, Aggregate, StateColumn, Types, check_merge, merge_states
 from anabranch.aggregates.collect_n import CollectN
 from anabranch.aggregates.count import Count
 from anabranch.aggregates.distinct_count import DistinctCount
@@ -64,6 +68,7 @@ ALL: tuple[type[Aggregate], ...] = (
 
 __all__ = [
     "ALL",
+    "MERGES",
     "Aggregate",
     "CollectN",
     "Count",
@@ -79,5 +84,6 @@ __all__ = [
     "Types",
     "Variance",
     "WeightedMean",
+    "check_merge",
     "merge_states",
 ]

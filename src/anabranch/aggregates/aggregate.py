@@ -10,10 +10,28 @@ from typing import ClassVar
 import pyarrow as pa
 
 from anabranch.aggregates.groups import Groups
+from anabranch.errors import ConfigError
 
 Types = Mapping[str, pa.DataType]
-# Merges that `Groups` and Spark do alike; a state may also name any other aggregate function of Spark.
+# Merges that `Groups` and Spark do alike.
 _ALGEBRAIC = ("sum", "min", "max")
+# Aggregate functions of Spark of which this holds: over the results for the parts it gives the result for the whole.
+MERGES = (
+    *_ALGEBRAIC,
+    *("product", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "some"),
+    *("bitmap_and_agg", "bitmap_or_agg", "hll_union_agg", "theta_union_agg"),
+    *("kll_merge_agg_bigint", "kll_merge_agg_float", "kll_merge_agg_double"),
+    *("tuple_union_agg_double", "tuple_union_agg_integer"),
+)
+
+
+def check_merge(column: str, function: str) -> None:
+    """Raise ConfigError for a function, such as avg or count, that gives another answer where a key is split."""
+    if function not in MERGES:
+        raise ConfigError(
+            f"merge of {column}: {function} of the parts of a split key is not {function} of the whole; "
+            f"it must be one of {', '.join(MERGES)}. An average is a sum and a count, divided in the end"
+        )
 
 
 @dataclass(frozen=True)
@@ -27,13 +45,18 @@ class StateColumn:
     type
         Arrow type. Spark's sum of decimals is wider than its terms: who merges in Spark casts the column back to it.
     merge
-        The aggregate function with which Spark merges states, such as "sum", "min" or "hll_union_agg"; None where only
-        the aggregate's own `merge` can.
+        The aggregate function with which Spark merges states, one of `MERGES`: "sum", "min", "max", "bit_or",
+        "hll_union_agg", …; None where only the aggregate's own `merge` can. Spark adds up doubles as they come, so that
+        the last bits of a double merged by "sum" are not the same in every run.
     """
 
     name: str
     type: pa.DataType
     merge: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.merge is not None:
+            check_merge(self.name, self.merge)
 
 
 class Aggregate(ABC):

@@ -74,7 +74,9 @@ class Connection:
         parts += [word for word in words if word not in _PLAIN and not word.endswith("LoginModule")]
         # The longest first: one may be a part of another.
         for secret in sorted({*values, *parts} - {""}, key=len, reverse=True):
-            text = text.replace(secret, HIDDEN)
+            # A short one may be a part of any word, and hiding that would tell it.
+            whole = rf"(?<!\w){re.escape(secret)}(?!\w)" if len(secret) < _SHORTEST else re.escape(secret)
+            text = re.sub(whole, HIDDEN, text)
         return text
 
     def for_librdkafka(self) -> dict[str, str]:

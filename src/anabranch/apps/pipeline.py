@@ -13,15 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from anabranch.apps.answering import answering
 from anabranch.apps.app import App
 from anabranch.apps.balancing import Balancing
 from anabranch.apps.cause import is_indeterminate, root_cause
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.dead_letters import DeadLetters
-from anabranch.apps.kafka import KafkaSource
+from anabranch.apps.kafka import KafkaSink, KafkaSource
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
 from anabranch.apps.source import Source
-from anabranch.errors import QueryError
+from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.spark import session
 from anabranch.spark.progress import BatchMetrics
 
@@ -38,6 +39,7 @@ def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterat
     if active is not None:
         yield active
         return
+    _check_master(master)
     # What goes wrong in a query is told in one line by whoever runs it.
     try:
         spark = session(app_name, master=master, spark_log_level="OFF", **conf)
@@ -48,6 +50,12 @@ def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterat
     finally:
         with suppress(Exception):  # a signal to the whole process group has ended the JVM already
             spark.stop()
+
+
+def _check_master(master: str | None) -> None:
+    """See that a standalone master can be reached; Spark would try for a minute and end in a traceback."""
+    if master is not None and master.startswith("spark://") and not answering(master.removeprefix("spark://")):
+        raise InputError(f"no Spark master answers at {master}; start one there, or correct the address")
 
 
 def _no(*_: object) -> None:
@@ -108,11 +116,22 @@ class Pipeline:
 
     def claim(self) -> None:
         """See that checkpoint and sink belong to this pipeline, and make them its own; nothing is started."""
+        self._check_topics()
         identity = {"app": self.app.name, "key": self.app.key, **self.balancing.identity()}
         name = self.checkpoint.claim(identity)
         self.sink.claim(name)
         if self.dead_letters is not None:
             self.dead_letters.claim(name)
+
+    def _check_topics(self) -> None:
+        """A query that writes into the topic it reads would feed on its own answers."""
+        ends = [end for end in (self.source, self.sink, self.dead_letters) if isinstance(end, KafkaSource | KafkaSink)]
+        topics = [(end.address.servers, end.address.topic) for end in ends]
+        for at, topic in enumerate(topics):
+            if topic in topics[:at]:
+                raise ConfigError(
+                    f"source, sink and dead letters must be different topics, got {topic[1]} twice; choose another"
+                )
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query, or resume it from the checkpoint."""

@@ -16,7 +16,8 @@ from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
-_PARSED, _EXTRA, _END = "__anabranch_parsed", "__anabranch_extra", "__anabranch_end"
+_PARSED, _WRAPPED = "__anabranch_parsed", "__anabranch_wrapped"
+_EXTRA, _END = "__anabranch_extra", "__anabranch_end"
 _MOST = 100
 
 
@@ -75,9 +76,13 @@ class Records:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
         kept = [F.col(name).alias(ROW + name) for name in records.columns]
         parsed = records.select(*kept, self._parsed(names).alias(_PARSED))
-        record = F.col(_PARSED)["record"] if self.format == "json" else F.col(_PARSED)
-        texts = [record[name].alias(name) for name in names]
-        return parsed.select(*row_columns(parsed), *texts, self._unreadable(names).alias(REASON))
+        rows = row_columns(parsed)
+        if self.format == "json":
+            parsed = parsed.select(*rows, _PARSED, self._wrapped(names).alias(_WRAPPED))
+            texts = [F.coalesce(F.col(_PARSED)[name], F.col(_WRAPPED)["record"][name]).alias(name) for name in names]
+        else:
+            texts = [F.col(_PARSED)[name].alias(name) for name in names]
+        return parsed.select(*rows, *texts, self._unreadable(names).alias(REASON))
 
     def _names(self, app: App, columns: Mapping[str, str]) -> list[str]:
         """Names of the record's columns."""
@@ -93,14 +98,22 @@ class Records:
         value = F.col("value").cast("string")
         if self.format == "text":
             return F.struct(value.alias("value"))
-        schema = ", ".join(f"`{name}` string" for name in names)
+        schema = _schema(names)
         if self.format == "csv":
             # One column more than there should be, to see whether there are.
             trimmed = F.rtrim(value, F.lit("\r\n"))
             return F.from_csv(trimmed, F.lit(f"{schema}, {_EXTRA} string"), {"escape": '"'})
-        # Alone, from_json would take the first of several objects and forget about the rest.
+        # Alone, from_json would take the first of several objects and forget about the rest: here there is only one.
+        return F.when(F.locate("}", value) == F.length(value), F.from_json(value, schema))
+
+    def _wrapped(self, names: Sequence[str]) -> Column:
+        """JSON that is not as simple, or of which nothing was found: as a part of an object that must be whole.
+
+        It takes Spark twice as long, and few records need it.
+        """
+        value = F.col(ROW + "value").cast("string")
         whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
-        return F.from_json(whole, f"record struct<{schema}>, {_END} string")
+        return F.when(_nothing(names), F.from_json(whole, f"record struct<{_schema(names)}>, {_END} string"))
 
     def _unreadable(self, names: Sequence[str]) -> Column:
         """The reason why a value is not of this format, or null."""
@@ -110,10 +123,20 @@ class Records:
         if self.format == "csv":
             return reasons.when(parsed[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
         if self.format == "json":
-            return reasons.when(parsed[_END].isNull(), "not JSON").when(
-                parsed["record"].isNull(), "JSON, but not an object"
+            wrapped = F.col(_WRAPPED)
+            return reasons.when(_nothing(names) & wrapped[_END].isNull(), "not JSON").when(
+                _nothing(names) & wrapped["record"].isNull(), "JSON, but not an object"
             )
         return reasons
+
+
+def _schema(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}` string" for name in names)
+
+
+def _nothing(names: Sequence[str]) -> Column:
+    """Whether none of the names has a value in _PARSED."""
+    return F.coalesce(*(F.col(_PARSED)[name] for name in names)).isNull()
 
 
 def _text(field: Field, names: Sequence[str], columns: Mapping[str, str]) -> Column | None:

@@ -96,8 +96,9 @@ class ConsoleSink(Sink):
 
     def write(self, rows: DataFrame, batch: int) -> None:
         # Sorting reads every row, as it must; collecting all of them would not fit where keys are many.
-        top = rows.orderBy(F.desc(self.heaviest)).limit(self.rows).collect()
-        self.show(_text_table(rows.columns, [[shown(value) for value in row] for row in top], f"batch {batch}"))
+        top = rows.orderBy(F.desc(self.heaviest)).limit(self.rows + 1).collect()
+        title = f"batch {batch}" + f", the first {self.rows} rows" * (len(top) > self.rows)
+        self.show(_text_table(rows.columns, [[shown(value) for value in row] for row in top[: self.rows]], title))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,9 @@ def session_settings(jars: str | None, packages: str | None, given: list[str] | 
     if jars is None:
         return conf
     if not os.path.isdir(jars):
+        missing = [path for path in jars.split(",") if "://" not in path and not os.path.exists(path)]
+        if missing:
+            raise ConfigError(f"--jars must name a folder with jars, or jars, got {missing[0]!r}, which is not there")
         return conf | {"spark_jars": jars}
     found = sorted(str(path) for path in Path(jars).absolute().glob("*.jar"))
     if not found:

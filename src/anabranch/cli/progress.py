@@ -24,8 +24,9 @@ class Progress:
 
     def batch(self, metrics: BatchMetrics) -> None:
         """Print the line of a batch."""
+        starting = "" if self._batches else " · with the start of Python workers"
         self._batches.append(metrics)
-        typer.echo(batch_line(metrics), err=True)
+        typer.echo(batch_line(metrics) + starting, err=True)
 
     def late(self, malformed: int) -> None:
         """Say what an earlier run had left to put aside."""
@@ -40,16 +41,21 @@ class Progress:
         if not self._batches:
             typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
             return
-        run = live_run("", self._batches)
-        # Not the run's: the workers of a chain's operators get every tuple once each.
-        tuples, seconds = (sum(getattr(one, name) for one in self._batches) for name in ("tuples", "seconds"))
+        # The first batch starts processes and compiles: what comes after it tells how fast the rest will be.
+        steady = self._batches[1:] or self._batches
+        run, rest = live_run("", self._batches), live_run("", steady)
+        # Not those of a run, which sums over workers: those of a chain's operators get every tuple once each.
+        tuples = sum(one.tuples for one in self._batches)
         makespan = sum(one.makespan * one.tuples for one in self._batches) / tuples if tuples else math.nan
+        seconds = sum(one.seconds for one in steady)
+        throughput = sum(one.tuples for one in steady) / seconds if seconds else math.nan
+        after = " after the first batch" * (len(self._batches) > 1)
         batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
         parts = [
             f"stopped after {batches}" if stopped else f"done: {batches}",
             f"{count(tuples)} tuples",
-            f"{rate(tuples / seconds if seconds else math.nan)} tuples/s",
-            f"batch p50 {duration(run.batch_s(0.5))}, p99 {duration(run.batch_s(0.99))}",
+            f"{rate(throughput)} tuples/s{after}",
+            f"batch p50 {duration(rest.batch_s(0.5))}, p99 {duration(rest.batch_s(0.99))}",
             f"makespan {number(makespan)}",
             f"replication {number(run.replication)} a batch",
             *_malformed(sum(metrics.malformed for metrics in self._batches)),
@@ -66,7 +72,7 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"makespan {number(metrics.makespan)}",
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
-        *([f"{count(metrics.hot_keys)} hot keys"] if math.isnan(metrics.locality) else _locality(metrics)),
+        *(_hot_keys(metrics.hot_keys) if math.isnan(metrics.locality) else _locality(metrics)),
         *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)
@@ -78,6 +84,10 @@ def _locality(metrics: BatchMetrics) -> list[str]:
     moved = [f"{count(metrics.moved)} keys moved"] if metrics.moved else []
     hosts = f"{count(metrics.hosts)} host{'s' if metrics.hosts > 1 else ''}"
     return [f"locality {fraction(metrics.locality)}{promised} on {hosts}", *moved]
+
+
+def _hot_keys(n: int) -> list[str]:
+    return [f"{count(n)} hot key{'s' * (n > 1)}"] if n else []
 
 
 def _malformed(n: int) -> list[str]:

@@ -15,7 +15,7 @@ from anabranch.groupings.plan import Plan, Report, Table, to_all
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
 from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
-from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool
+from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool, shifted
 
 _SIGNALS = 4096
 _APPEND, _DELETE = 1, 0
@@ -107,7 +107,12 @@ class DStream(Grouping):
         return self._build_shared(n_sources, n_workers, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
-        """One synopsis of all sources (`hot_counts` are bit vectors)."""
+        """One synopsis of all sources (`hot_counts` are bit vectors).
+
+        Ours, for sources with a synopsis each: between two declines n of them flip n times as many coins as one that
+        all share, which gives a key log2 n more bits. The pooled vectors are shifted back by as many; without that,
+        keys that one source saw by chance would stay, and more would come with each fold.
+        """
         # Bit vectors are pooled below, not added up as counts are.
         none = Report()
         without_keys = [replace(r, hot_keys=none.hot_keys, hot_counts=none.hot_counts) for r in reports]
@@ -115,7 +120,7 @@ class DStream(Grouping):
         entries = [(r.hot_keys, r.hot_counts.view(np.uint64)) for r in reports if len(r.hot_keys)]
         if not entries:
             return plan
-        keys, bits = pool(entries)
+        keys, bits = shifted(*pool(entries), round(np.log2(len(entries))))
         return replace(plan, hot_keys=keys, hot_counts=bits.view(np.int64))
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:

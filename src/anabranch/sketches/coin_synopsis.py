@@ -169,6 +169,15 @@ def pool(
     return keys, bits
 
 
+def shifted(
+    keys: NDArray[np.uint64], bits: NDArray[np.uint64], n: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Keys and bit vectors after n declines of each; those that are left hot stay so."""
+    left = (bits & ~HOT) >> np.uint64(n)
+    kept = left > 0
+    return keys[kept], (left | bits & HOT)[kept]
+
+
 @njit(cache=True, inline="always")
 def draw(draws: NDArray[np.uint64], seed: np.uint64) -> np.uint64:
     """The next random number: splitmix64 of a counter, so that a restored synopsis goes on as before."""

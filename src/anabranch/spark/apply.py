@@ -10,8 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from anabranch.aggregates import Groups
-from anabranch.errors import ConfigError
+from anabranch.aggregates import Groups, check_merge
+from anabranch.errors import ConfigError, InputError
 from anabranch.spark.keys import quoted
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
@@ -52,9 +52,26 @@ class Apply:
                 f"merge must name a function for each of {', '.join(others)}, got {', '.join(merge) or 'nothing'}"
             )
         for name, function in merge.items():
+            check_merge(name, function)
             if not hasattr(F, function):
-                raise ConfigError(f"merge of {name}: Spark has no aggregate function {function}")
+                raise ConfigError(f"merge of {name}: this Spark has no aggregate function {function}")
         return [getattr(F, merge[name])(quoted(name)).alias(name) for name in others]
+
+    def _declared(self, out: pa.Table) -> pa.Table:
+        """What the function returned, as the schema says: Spark reads it as the declared types, whatever they are."""
+        missing = [name for name in self.types.names if name not in out.column_names]
+        if missing:
+            raise InputError(
+                f"the function returned columns {', '.join(out.column_names)}; the schema asks for {', '.join(missing)}"
+            )
+        out = out.select(self.types.names)
+        for field, given in zip(self.types, out.schema, strict=True):
+            # Numbers as text would be merged as text.
+            if field.type != given.type and pa.string() in (field.type, given.type):
+                raise InputError(
+                    f"the function returned {given.type} in column {field.name}, the schema says {field.type}"
+                )
+        return out.cast(self.types)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the function returns for everything that this worker received."""
@@ -69,7 +86,6 @@ class Apply:
             if self.settings.ledger is not None:
                 groups, keys = Groups.of(table, self.settings.keys)
                 counts = keys.append_column(TUPLES, groups.count())
-            # Spark reads what it is given as the declared types, whatever they are.
-            yield from out.select(self.schema.names).cast(self.types).to_batches()
+            yield from self._declared(out).to_batches()
         if self.settings.ledger is not None:
             Worker(Summary(self.settings.keys, ()), self.settings).report(task, counts, tuples, seconds)

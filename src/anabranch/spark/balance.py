@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from anabranch import groupings
 from anabranch.aggregates import Aggregate
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, Spillway
@@ -30,7 +31,7 @@ from anabranch.spark.worker import Bound, Summary, Worker
 def balance(
     df: DataFrame,
     key: Key,
-    grouping: Grouping | None = None,
+    grouping: Grouping | str | None = None,
     n_workers: int | None = None,
     *,
     edge: str | None = None,
@@ -51,7 +52,8 @@ def balance(
         Key column or columns, of any type that Spark can group by; nulls are a key of their own. An expression such as
         ``F.window("time", "1 minute")`` is a key too.
     grouping
-        How to spread; default `Spillway`.
+        How to spread, as an object or by name, such as ``Fish()``, "fish" or "partial-key(choices=3)"; default
+        `Spillway`.
     n_workers
         Tasks that the keyed work is spread over; default: as many as the session runs at once.
     edge
@@ -74,7 +76,7 @@ def balance(
     """
     check_spark(df.sparkSession)
     df, keys = with_keys(df, key)
-    grouping = grouping or Spillway()
+    grouping = _grouping(grouping)
     n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
     edge = edge or ("planned" if not df.isStreaming and grouping.has_table() and regime == "batch" else "adaptive")
     dealt_by = _deal_by(df, deal_by)
@@ -85,6 +87,14 @@ def balance(
     if ledger is not None:
         Ledger(ledger).claim(settings.identity())
     return Balanced(df, settings)
+
+
+def _grouping(given: Grouping | str | None) -> Grouping:
+    if isinstance(given, str):
+        return groupings.parse(given)
+    if given is not None and not isinstance(given, Grouping):
+        raise ConfigError(f"grouping must be one such as groupings.Fish() or its name, got {given!r}")
+    return given or Spillway()
 
 
 def _deal_by(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
@@ -118,13 +128,15 @@ class Balanced:
     df: DataFrame
     settings: Settings
 
-    def aggregate(self, **aggregates: Aggregate) -> DataFrame:
+    def aggregate(self, *unnamed: Aggregate, **aggregates: Aggregate) -> DataFrame:
         """Key columns and one column an aggregate: what `groupBy(key).agg(…)` would give.
 
         Examples
         --------
         ``balance(trades, "symbol").aggregate(trades=Count(), vwap=WeightedMean("price", "qty"))``
         """
+        if unnamed:
+            raise ConfigError(f"an aggregate needs a name for its column, such as n={unnamed[0]!r}")
         keys, schema = self.settings.keys, self.df.schema
         types = types_of(schema, keys, aggregates)
         bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
@@ -172,7 +184,8 @@ class Balanced:
         schema
             Of what `func` returns; the key columns must be among it.
         merge
-            Spark's aggregate function for each other column, such as ``{"n": "sum", "last": "max"}``.
+            Spark's aggregate function for each other column, such as ``{"n": "sum", "last": "max"}``; one of
+            `anabranch.aggregates.MERGES`, which give the same whether a key was split or not.
         whole_keys
             For a function whose output cannot be merged: place every key whole on one worker, heaviest first. A key
             that has more than a worker's share then stays the bottleneck. On a stream the placement is learned in the

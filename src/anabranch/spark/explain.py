@@ -9,7 +9,7 @@ from anabranch.spark.settings import Settings
 _EDGES = {
     "adaptive": "adaptive: a router in each source task chooses the worker of every row, in Python",
     "planned": "planned: native expressions and a broadcast table choose the worker; no row leaves the JVM",
-    "local": "local: rows stay where they are; nothing is shuffled but partial states",
+    "local": "local: rows stay where they are, whatever the grouping; nothing is shuffled but partial states",
 }
 
 
@@ -26,11 +26,13 @@ def _lines(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
         lines.append(("grouping", f"{grouping.name}: {grouping.summary()}"))
         packed = ", many rows packed into one" if settings.edge == "adaptive" else ""
         lines.append(("shuffled", f"each row once, to {settings.n_workers} workers by repartitionById{packed}"))
-    lines.append(("worker", "one partial state a key and batch, by Arrow tables" + _work(settings)))
-    lines.append(("merged", _merged(settings)))
+    each = "a key and batch" if df.isStreaming else "a key"
+    lines.append(("worker", f"one partial state {each}, by Arrow tables{_work(settings)}"))
+    lines.append(("merged", _merged(df, settings)))
     if not local:
         lines.append(("learned", _learned(df, settings)))
-    lines.append(("retry", _RETRY))
+    if df.isStreaming:
+        lines.append(("retry", _RETRY))
     return lines
 
 
@@ -44,10 +46,13 @@ def _work(settings: Settings) -> str:
     return f", and {settings.work_us:g} µs of emulated work a row" if settings.work_us else ""
 
 
-def _merged(settings: Settings) -> str:
+def _merged(df: DataFrame, settings: Settings) -> str:
     keys = ", ".join(settings.keys)
     if settings.regime == "resident":
-        return f"states stay on their worker; by {keys}, every {settings.flush_every} batches"
+        every = "every batch" if settings.flush_every == 1 else f"every {settings.flush_every} batches"
+        return f"states stay on their worker; by {keys}, {every}"
+    if not df.isStreaming:
+        return f"partial states by groupBy({keys})"
     return f"partial states of every batch by groupBy({keys}), in Spark's own state store"
 
 

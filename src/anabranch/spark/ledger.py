@@ -59,7 +59,8 @@ class Ledger:
             if before.get(name) != value:
                 raise ConfigError(
                     f"ledger {self.uri} belongs to a query with {name} {before.get(name)!r}, this one has {value!r}; "
-                    "keep the old settings, or start with a new checkpoint and a new ledger"
+                    "keep the old settings, or name a new ledger. With the same key the checkpoint may stay, unless "
+                    "states are resident"
                 )
 
     def write_report(self, query: str, batch: int, name: str, report: Report) -> None:

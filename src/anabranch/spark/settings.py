@@ -29,8 +29,8 @@ class Settings:
     deal_by: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        if self.n_workers < 1:
-            raise ConfigError(f"n_workers must be at least 1, got {self.n_workers}")
+        if not isinstance(self.n_workers, int) or self.n_workers < 1:
+            raise ConfigError(f"n_workers must be a whole number, at least 1, got {self.n_workers!r}")
         if self.edge not in EDGES:
             raise ConfigError(f"edge must be one of {', '.join(EDGES)}, got {self.edge!r}")
         if self.regime not in REGIMES:
