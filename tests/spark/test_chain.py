@@ -194,7 +194,7 @@ def test_what_cannot_be_a_chain_is_refused(spark, tmp_path):
         (lambda: begun.then("tag"), ConfigError, "at least one aggregate"),
         (lambda: begun.map(words_of, "word string"), ConfigError, "region is missing"),
         (lambda: chain(df, 2).map(words_of, "word string"), ConfigError, "map comes after an operator"),
-        (lambda: two.map(words_of, df.schema).answers(), ConfigError, "map must come before an operator"),
+        (lambda: two.map(words_of, df.schema).answers(), ConfigError, "a map must come before an operator"),
         (lambda: chain(df, 0), ConfigError, "n_workers must be at least 1"),
         (lambda: chain(df, 2, flush_every=0), ConfigError, "flush_every must be at least 1"),
         (lambda: Reconfiguration(every=0), ConfigError, "every must be at least 1"),

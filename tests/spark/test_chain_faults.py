@@ -32,13 +32,17 @@ CHAIN = {"name": "chain", "chain": True, "n_workers": 3, "n_servers": 2, "every"
 Answer = dict[Any, tuple[int, str]]
 
 
-def tables() -> list[pa.Table]:
-    """Keys and amounts of which most belong to one key, and doubles whose sum shows in which order it was made."""
+def tables(changes: int = 99) -> list[pa.Table]:
+    """Keys and amounts of which most belong to one key, and doubles whose sum shows in which order it was made.
+
+    In the batch `changes` the amounts come to belong to other keys.
+    """
     rng = np.random.default_rng(3)
     made = []
-    for _ in range(6):
+    for batch in range(6):
         key = rng.integers(0, 20, 4000)
-        amount = np.where(rng.random(4000) < 0.9, key * 10 + rng.integers(0, 3, 4000), rng.integers(0, 200, 4000))
+        own = (key + 7 * (batch >= changes) * (key % 3)) % 20
+        amount = np.where(rng.random(4000) < 0.9, own * 10 + rng.integers(0, 3, 4000), rng.integers(0, 200, 4000))
         value = rng.standard_normal(4000) * 10.0 ** rng.integers(-8, 9, 4000)
         names = pa.array([f"ключ{i}" if i else None for i in key])
         made.append(pa.table({"key": names, "amount": amount, "value": value}))
@@ -111,3 +115,43 @@ def test_a_driver_killed_at_any_step_of_a_migration_loses_and_doubles_nothing(sp
     assert 0 < sum(report.flushed for report in hop_reports(ledger, query, MOVED)) == first.num_rows
     for key in ("key", "amount"):
         assert answer(folder, key) == group_by([*made, *made[:2]], key)
+
+
+def surprises(made: list[pa.Table]) -> Answer:
+    """By amount, how far the values of a key are from its smoothed ones before, one tuple after the other."""
+    means: dict[Any, float] = defaultdict(float)
+    rows = defaultdict(list)
+    for batch in made:
+        for row in sorted(batch.to_pylist(), key=lambda row: row["value"]):
+            rows[row["amount"]].append(row["value"] - means[row["key"]])
+            means[row["key"]] = 0.75 * means[row["key"]] + 0.25 * row["value"]
+    return {one: (len(values), math.fsum(values).hex()) for one, values in rows.items()}
+
+
+def test_states_that_travel_arrive_once_however_often_drivers_and_tasks_die_on_the_way(
+    spark: object, tmp_path: Path
+) -> None:
+    made, folder = tables(changes=MOVED), tmp_path / "step"
+    again = 2 * MOVED
+    strikes = [("handed-over", MOVED), ("taken-up", MOVED + 1), ("handed-over", again), ("taken-up", again + 1)]
+    faults = [(stage, batch, "driver" if batch < again else "python") for stage, batch in strikes]
+    job = {"master": "local[2,4]", "data": write(tmp_path / "data", made), "files_a_batch": 1}
+    driver = Driver(
+        tmp_path, {**job, "queries": [{**CHAIN, "name": "step", "step": True, "flush_every": 3, "faults": faults}]}
+    )
+
+    # States are in the ledger, but the batch in which they were left there is not committed.
+    assert driver.run(die=("idle", 99)) is None
+    assert struck(folder) == {f"handed-over-{MOVED}"}
+    # They are taken up, but that is not committed.
+    assert driver.run(die=("idle", 99)) is None
+    assert struck(folder) == {f"handed-over-{MOVED}", f"taken-up-{MOVED + 1}"}
+    # Then only tasks die, at the same moments of the next migration, and run again.
+    assert driver.run() is not None
+    assert struck(folder) == {f"{stage}-{batch}" for stage, batch in strikes}
+
+    ledger = Ledger(str(folder / "ledger"))
+    (query,) = ledger.queries()
+    moved = [sum(one.flushed for one in hop_reports(ledger, query, batch) if not one.operator) for batch in range(6)]
+    assert [number > 0 for number in moved] == [batch in (MOVED, again) for batch in range(6)]
+    assert answer(folder, "amount") == surprises(made)

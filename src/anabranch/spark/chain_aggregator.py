@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -42,17 +42,25 @@ class MergeAll(Slots):
 
 
 class Tag:
-    """Merged states of all operators as rows of one table, each in the column of its operator."""
+    """Merged states of all operators as rows of one table, each in the column of its operator.
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
+    Parameters
+    ----------
+    schema
+        Of the table.
+    columns
+        Number of the column of each operator that has answers.
+    """
+
+    def __init__(self, schema: pa.Schema, columns: Mapping[int, int]) -> None:
+        self.schema, self.columns = schema, columns
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run by `mapInArrow`."""
         for batch in batches:
             for number, blob in zip(batch["operator"].to_pylist(), batch["blob"], strict=True):
                 for states in decode(blob.as_py()).drop([TUPLES]).to_batches():
-                    yield self._tagged(states, number + 1)
+                    yield self._tagged(states, self.columns[number])
 
     def _tagged(self, states: pa.RecordBatch, at: int) -> pa.RecordBatch:
         name = pa.array([self.schema.names[at]] * states.num_rows, pa.string())

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from anabranch.errors import ConfigError
 from anabranch.locality import Manager, Placement
+from anabranch.spark.step import Step
 from anabranch.spark.worker import Summary
 
 Function = Callable[[pa.Table], pa.Table]
@@ -66,6 +67,8 @@ class ChainSettings:
     seed: int = 0
     reconfiguration: Reconfiguration = field(default_factory=Reconfiguration)
     placement: Placement | None = None
+    # Operators whose states are in one place, and for which tables must be those that there are: stateful steps.
+    steps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n_operators < 2:
@@ -108,12 +111,15 @@ class Operator:
         Of the tuples that it gets.
     between
         Stateless steps that its workers run before they send a tuple on, each with the schema of what it returns.
+    step
+        What a stateful step computes, which has no aggregates; None for all other operators.
     """
 
     name: str
     summary: Summary
     columns: tuple[str, ...]
     between: tuple[tuple[Function, pa.Schema], ...] = ()
+    step: Step | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ class Ledger:
     """Reports and plans of one query, in a folder that driver and tasks reach through `pyarrow.fs`.
 
     Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``; a chain of operators
-    has ``<query id>/<batch>/tables``, ``<query id>/<batch>/pairs-<hop>-<worker>``, ``<query id>/placement-<batch>`` and
-    ``<query id>/period-<batch>-<hop>``. Plans, tables, placements and periods are immutable: whoever writes one second
+    has ``<query id>/<batch>/tables``, ``<query id>/<batch>/pairs-<hop>-<worker>``, ``<query id>/placement-<batch>``,
+    ``<query id>/period-<batch>-<hop>`` and, of stateful steps, ``<query id>/<batch>/moved-<operator>-<worker>``. Plans, tables, placements and periods are immutable: whoever writes one second
     gets the first one back. No file is a pickle.
 
     Parameters

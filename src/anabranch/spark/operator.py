@@ -23,13 +23,13 @@ from anabranch.spark.ledger import Ledger
 from anabranch.spark.resident import Keep, decode, encode, split
 from anabranch.spark.settings import WORKER, Settings
 from anabranch.spark.slots import slots_of
-from anabranch.spark.tables import in_force
+from anabranch.spark.tables import Tables, in_force
 from anabranch.spark.task import Task
 from anabranch.spark.worker import Worker
 
 
 @dataclass
-class _Tally:
+class Tally:
     """What a worker counts in a batch."""
 
     n_workers: int
@@ -90,7 +90,7 @@ class Operate(Keep):
         task, number = Task.current(), self.own_slots.index(key[0])
         tables, routers = in_force(self.chain, task)
         capacity = self.chain.reconfiguration.capacity
-        tally = _Tally(self.chain.n_workers, PairCounts(capacity) if self.next is not None else None)
+        tally = Tally(self.chain.n_workers, PairCounts(capacity) if self.next is not None else None)
         for row in rows:
             if row["target"] is not None:
                 yield self._to_aggregator(number, row["target"], row["operator"], row["blob"])
@@ -98,6 +98,10 @@ class Operate(Keep):
                 yield from self._onward(decode(row["blob"]), routers, tally)
         if self.next is not None and number == 0:
             yield from (self._to_worker(slot, None) for slot in self.own_slots)
+        yield from self._served(task, number, tables, routers, tally)
+
+    def _served(self, task: Task, number: int, tables: Tables, routers: list[Router], tally: Tally) -> Iterator[Row]:
+        """Take the tuples into the states; give what leaves the worker besides them."""
         partial, tuples, seconds = self.worker.summarise(iter(tally.tuples))
         for target, blob in self._kept(partial, task.batch, tables.version, routers[self.number], number, tally):
             yield self._to_aggregator(number, target, self.number, blob)
@@ -105,13 +109,15 @@ class Operate(Keep):
             partials = 0 if partial is None else partial.num_rows
             self._report(task, number, tuples, seconds, partials, tally)
 
-    def _onward(self, tuples: pa.Table, routers: list[Router], tally: _Tally) -> Iterator[Row]:
+    def _onward(self, tuples: pa.Table, routers: list[Router], tally: Tally) -> Iterator[Row]:
         """Blobs for the next operator, each made of one that came in: in which order those came does not show."""
         tally.tuples += tuples.select(self.own_columns).to_batches()
-        if self.next is None:
-            return
-        sent = self.operator.onward(tuples)
-        if not sent.num_rows:
+        if self.next is not None:
+            yield from self._send(self.operator.onward(tuples), routers, tally)
+
+    def _send(self, sent: pa.Table, routers: list[Router], tally: Tally) -> Iterator[Row]:
+        """Route tuples to the next operator, one blob a worker."""
+        if self.next is None or not sent.num_rows:
             return
         second = key_hashes(sent, self.next.keys)
         workers = routers[self.number + 1].route(second)
@@ -121,7 +127,7 @@ class Operate(Keep):
             yield self._to_worker(self.own_slots[worker], blob)
 
     def _kept(
-        self, new: pa.Table | None, batch: int, version: int, router: Router, number: int, tally: _Tally
+        self, new: pa.Table | None, batch: int, version: int, router: Router, number: int, tally: Tally
     ) -> list[tuple[int, bytes]]:
         """What goes to the aggregator: all states when it is time, else those that belong elsewhere from now on."""
         known = self.version.get()
@@ -157,7 +163,7 @@ class Operate(Keep):
             slot=target if self.next is None else self.own_slots[number], target=target, operator=operator, blob=blob
         )
 
-    def _report(self, task: Task, number: int, tuples: int, seconds: float, partials: int, tally: _Tally) -> None:
+    def _report(self, task: Task, number: int, tuples: int, seconds: float, partials: int, tally: Tally) -> None:
         ledger = Ledger(str(self.chain.ledger))
         report = HopReport(self.number, number, host_name(), tuples, seconds, partials, tally.flushed, tally.sent)
         report.write(ledger, task.query, task.batch)

@@ -119,7 +119,7 @@ class Slots(StatefulProcessor):
 
     def update(self, new: pa.Table) -> Iterator[pa.Table]:
         """Merge into the state, and give the merged states of the keys that came in."""
-        for bucket, part in _by_bucket(new, self.summary.keys, self.n_buckets):
+        for bucket, part in by_bucket(new, self.summary.keys, self.n_buckets):
             old = self.held(bucket)
             merged = touched = part
             if old is not None:
@@ -197,7 +197,8 @@ def split(partial: pa.Table, keys: tuple[str, ...], slots: list[int]) -> list[tu
     return [(slots[i], encode(_ordered(part, keys))) for i, part in _parts(partial, at)]
 
 
-def _by_bucket(table: pa.Table, keys: tuple[str, ...], n: int) -> list[tuple[int, pa.Table]]:
+def by_bucket(table: pa.Table, keys: tuple[str, ...], n: int) -> list[tuple[int, pa.Table]]:
+    """The rows by their bucket of n."""
     # The low bits choose the slot: buckets go by others.
     return _parts(table, ((hashes_of(table, keys) >> np.uint64(40)) % np.uint64(n)).astype(np.int64))
 

@@ -44,11 +44,13 @@ class TablesSource(PlanSource):
 
 class _TablesReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Run as a task in every micro-batch. It never raises: that would end the query, and any tables are correct."""
+        """Run as a task in every micro-batch. It raises only where tables are needed: else any are correct."""
         task = Task.current()
         try:
             settle(self.settings, task.query, task.batch)
         except Exception as error:  # whatever it is, the batch goes by hash
+            if self.settings.steps:
+                raise
             print(f"anabranch: no tables for batch {task.batch}: {error}", flush=True)
         yield ONE_ROW
 
@@ -104,7 +106,7 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
         return tables
     ledger.settle(query, placement_name(batch), seats.by_worker(decision.placement, now).pack())
     moved = sum(map(len, decision.moved))
-    return replace(tables, version=batch, promised=decision.locality_candidate, moved=moved)
+    return replace(tables, version=batch, previous=before.version, promised=decision.locality_candidate, moved=moved)
 
 
 def seats_of(settings: ChainSettings, reports: list[HopReport]) -> Seats | None:

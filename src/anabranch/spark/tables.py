@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from anabranch.errors import SnapshotError
+from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import Router, snapshot
 from anabranch.locality import Placement
 from anabranch.spark.chain_settings import ChainSettings
@@ -24,6 +24,8 @@ class Tables:
     ----------
     version
         First batch in which the placement was in force; -1 for the one that the chain started with.
+    previous
+        The version before it, by which stateful steps still go in that first batch.
     trust
         How much of what plans promised came true so far, from 0 to 1.
     promised
@@ -37,6 +39,7 @@ class Tables:
     """
 
     version: int = FIRST
+    previous: int = FIRST
     trust: float = 1.0
     promised: float = float("nan")
     measured: float = float("nan")
@@ -67,13 +70,16 @@ def tables_of(ledger: Ledger, query: str, batch: int) -> Tables | None:
 
 
 def placement_of(settings: ChainSettings, query: str, version: int) -> Placement:
-    """The placement of a version, on workers. One that is lost is as if there were none: every key goes by hash."""
+    """The placement of a version, on workers. One that is lost is as if there were none: every key goes by hash.
+
+    With a stateful step that would be wrong, and is an error.
+    """
     if version == FIRST or settings.ledger is None:
         return settings.first_placement()
-    data = Ledger(settings.ledger).found(query, placement_name(version))
     try:
-        return settings.first_placement() if data is None else Placement.unpack(data)
+        return Placement.unpack(Ledger(settings.ledger).found(query, placement_name(version)) or b"")
     except SnapshotError:
+        _require(not settings.steps, settings, placement_name(version))
         return settings.first_placement()
 
 
@@ -83,13 +89,29 @@ def placement_name(version: int) -> str:
 
 
 def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[Router]]:
-    """The tables of a task's batch, and a router for each operator; any of them gives the right answer."""
-    tables = None if settings.ledger is None else tables_of(Ledger(settings.ledger), task.query, task.batch)
-    tables = tables or Tables()
-    return tables, _routers(settings, task.query, tables.version)
+    """The tables of a task's batch, and a router for each operator; any of them gives the right answer of aggregates.
+
+    Stateful steps go by the version before in the first batch of a new one, in which their states are handed over.
+    """
+    found = None if settings.ledger is None else tables_of(Ledger(settings.ledger), task.query, task.batch)
+    _require(found is not None or not settings.steps or settings.ledger is None, settings, f"tables of {task.batch}")
+    tables = found or Tables()
+    routers = list(routers_of(settings, task.query, tables.version))
+    if settings.steps and tables.version == task.batch:
+        before = routers_of(settings, task.query, tables.previous)
+        for step in settings.steps:
+            routers[step] = before[step]
+    return tables, routers
 
 
-@lru_cache(maxsize=2)
-def _routers(settings: ChainSettings, query: str, version: int) -> list[Router]:
+def _require(there: bool, settings: ChainSettings, what: str) -> None:
+    if not there:
+        raise InputError(
+            f"the ledger {settings.ledger} has no {what}, and a stateful step cannot do without; restore the ledger"
+        )
+
+
+@lru_cache(maxsize=4)
+def routers_of(settings: ChainSettings, query: str, version: int) -> list[Router]:
     """Kept from task to task: a version never changes, and a router of tables learns nothing."""
     return placement_of(settings, query, version).routers()

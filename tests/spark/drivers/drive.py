@@ -107,6 +107,10 @@ class Query:
                 every=self.query["every"], n_servers=self.query.get("n_servers"), manager=manager
             ),
         )
+        if self.query.get("step"):
+            sent = "key string, amount long, value double"
+            stepped = begun.map_with_state("key", surprise, sent, state="mean double", order_by=["value"])
+            return stepped.then("amount", n=Count(), value=Sum("value")).answers()
         by_key = begun.then("key", n=Count(), value=Sum("value"))
         return by_key.then("amount", n=Count(), value=Sum("value")).answers()
 
@@ -117,6 +121,17 @@ class Query:
             return faults.halfway(stage, batches)
 
         return df.mapInArrow(halfway, df.schema)
+
+
+def surprise(states: pa.Table, tuples: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """How far each value is from the smoothed ones of its key before it."""
+    means = dict(zip(states["key"].to_pylist(), states["mean"].to_pylist(), strict=True))
+    values = []
+    for key, value in zip(tuples["key"].to_pylist(), tuples["value"].to_pylist(), strict=True):
+        values.append(value - means.get(key, 0.0))
+        means[key] = 0.75 * means.get(key, 0.0) + 0.25 * value
+    new = pa.table({"key": pa.array(means.keys(), pa.string()), "mean": pa.array(means.values(), pa.float64())})
+    return new, tuples.set_column(tuples.schema.get_field_index("value"), "value", pa.array(values, pa.float64()))
 
 
 def _run_at_once(queries: list[Query], moment: str, batch: int) -> None:

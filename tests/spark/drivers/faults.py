@@ -22,6 +22,7 @@ from anabranch.groupings.plan import Table
 from anabranch.locality import Decision, Manager
 from anabranch.spark import edge, resident
 from anabranch.spark.edge import router_of
+from anabranch.spark.remember import Remember
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 from anabranch.spark.worker import Summary, Worker
@@ -176,10 +177,29 @@ class FaultyManager(Manager):
         return replace(decision, moved=moved)
 
 
+class FaultyRemember(Remember):
+    """Struck when states have been left in the ledger, and when they have been taken up; neither is committed."""
+
+    def __init__(self, faults: Faults, *args: Any) -> None:
+        super().__init__(*args)
+        self.faults = faults
+
+    def _hand_over(self, *args: Any) -> int:
+        moved = super()._hand_over(*args)
+        self.faults.strike("handed-over")
+        return moved
+
+    def _take_up(self, *args: Any) -> None:
+        super()._take_up(*args)
+        self.faults.strike("taken-up")
+
+
 def inject(faults: Faults) -> None:
     """Strike the queries that are built from here on."""
     worker: Any = functools.partial(FaultyWorker, faults)
     # The package's attribute of this name is the function.
     module: Any = importlib.import_module("anabranch.spark.balance")
     module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
+    chained: Any = importlib.import_module("anabranch.spark.chain")
+    chained.Remember = functools.partial(FaultyRemember, faults)
     edge.router_of = functools.partial(faulty_router_of, faults)
