@@ -30,8 +30,9 @@ class Ledger:
 
     Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``; a chain of operators
     has ``<query id>/<batch>/tables``, ``<query id>/<batch>/pairs-<hop>-<worker>``, ``<query id>/placement-<batch>``,
-    ``<query id>/period-<batch>-<hop>`` and, of stateful steps, ``<query id>/<batch>/moved-<operator>-<worker>``. Plans, tables, placements and periods are immutable: whoever writes one second
-    gets the first one back. No file is a pickle.
+    ``<query id>/period-<batch>-<hop>`` and, of stateful steps, ``<query id>/<batch>/moved-<operator>-<worker>``. Plans,
+    tables, placements and periods are immutable: whoever writes one second gets the first one back. No file is a
+    pickle.
 
     Parameters
     ----------
