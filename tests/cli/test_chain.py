@@ -70,7 +70,7 @@ def test_options_reach_the_simulator(run):
         5,
     ]
     options += ["--fade", 0.5]
-    (record,) = records(run(*SMALL, *options, "--careful", "--json", "-").out)
+    (record,) = records(run(*SMALL, *options, "--careful", "--split", "--json", "-").out)
     settings = ChainSettings(
         n_servers=3,
         method="greedy",
@@ -81,6 +81,7 @@ def test_options_reach_the_simulator(run):
         capacity=50,
         alpha=1.2,
         careful=True,
+        split=True,
         padding=2_000,
         servers=Servers(bandwidth=0.125e9),
         between="shuffle",

@@ -198,3 +198,16 @@ def test_missing_columns_are_named():
 def test_wrong_settings_are_refused(parameters, message):
     with pytest.raises(ConfigError, match=message):
         given(**parameters)
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_hot_keys_are_split_where_that_is_asked_for(careful):
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 50, 8_000)
+    second = np.where(rng.random(8_000) < 0.5, 99, first)
+    stream = Columns({"key": first, "second": second})
+    whole, parts = (
+        simulate_chain(stream, given(period=4_000, split=split, careful=careful)) for split in (False, True)
+    )
+    assert whole.periods[1].makespans[1] > 1.9
+    assert max(parts.periods[1].makespans) < 1.15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -167,15 +168,24 @@ def test_locality_grows_with_new_tables_and_moved_states_are_flushed(moving):
     assert [done.tables[batch].num_rows for batch in (0, 1, 2, 3, 5)] == [0, 0, 12 + 60, 0, 12 + 60]
 
 
-def test_a_placement_made_beforehand_is_in_force_from_the_start(spark, tmp_path):
-    folder = write_files(tmp_path / "files", [posts(1)])
-    sample = posts(2)
+def with_hot_tag(table: pa.Table) -> pa.Table:
+    """Every second post has the same tag."""
+    tags = pc.if_else(pa.array(np.arange(table.num_rows) % 2 == 0), 7, table["tag"])
+    return table.set_column(1, "tag", tags)
+
+
+def test_a_placement_made_beforehand_is_in_force_from_the_start_and_may_split_hot_keys(spark, tmp_path):
+    folder = write_files(tmp_path / "files", [with_hot_tag(posts(1))])
+    sample = with_hot_tag(posts(2))
     pairs = Pairs.exact(hash_keys(sample["region"]), hash_keys(sample["tag"]))
-    placement = plan(pairs, 3, method="greedy")
+    placement = plan(pairs, 3, method="greedy", split=True)
+    assert placement.tables[1].split_keys.tolist() == hash_keys([7]).tolist()
     begun = chain(stream_of(spark, folder), 3, ledger=str(tmp_path / "ledger"), placement=placement)
     done = run(begun.then("region", n=Count()).then("tag", n=Count()).answers(), tmp_path / "checkpoint")
     metrics = chain_metrics(str(tmp_path / "ledger"), done.progress[0], n_servers=3)
     assert metrics.locality == pytest.approx(placement.locality[0], abs=0.05)
+    # Of 3000 tuples of the second operator 1500 have one key.
+    assert max(metrics.worker_tuples[3:]) < 1100
     wanted = spark.read.parquet(str(folder)).groupBy("tag").count()
     assert last(done, "tag") == rows_of(wanted.toArrow(), 1)
 
@@ -204,3 +214,6 @@ def test_what_cannot_be_a_chain_is_refused(spark, tmp_path):
     small = plan(Pairs.exact(*np.ones((2, 3), np.uint64)), 3, method="greedy")
     with pytest.raises(ConfigError, match="placement must be for 2 operators on 2 workers, got one for 2 on 3"):
         chain(df, 2, placement=small).then("region", n=Count()).then("tag", n=Count()).answers()
+    split = plan(Pairs.exact(hash_keys([1] * 4), hash_keys([1] * 4)), 2, method="greedy", split=True)
+    with pytest.raises(ConfigError, match="placement must not split keys of the stateful step 0"):
+        replace(begun.settings, steps=(0,), placement=split)

@@ -73,6 +73,9 @@ def chain(
     alpha: Annotated[
         str, typer.Option(help="Largest load of an operator on a server over the mean, in a plan.", metavar="NUMBER")
     ] = "1.03",
+    split: Annotated[
+        bool, typer.Option("--split", help="Give a key that is too heavy for a server several, in turn.")
+    ] = False,
     careful: Annotated[
         bool, typer.Option("--careful", help="Change tables only where that is expected to pay for moving the state.")
     ] = False,
@@ -126,6 +129,7 @@ def chain(
         "fade": values.number(fade, "--fade"),
         "capacity": None if capacity is None else values.whole(capacity, "--capacity", at_least=1),
         "alpha": values.number(alpha, "--alpha"),
+        "split": split,
         "careful": careful,
         "between": between,
         "seed": seed,

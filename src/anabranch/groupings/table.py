@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,14 @@ class TableGrouping(Grouping):
     Guarantees
     ----------
     - A key of the table goes to the worker that the table names while that worker is alive.
+    - A key that the table names several times goes to its workers in turn, as often to each as it is named with it.
     - Every other key goes home by hash: an empty table is key grouping.
-    - Every key has one replica.
+    - Every key that is named at most once has one replica.
 
     Parameters
     ----------
     keys, workers
-        Distinct key hashes, and the worker of each.
+        Key hashes, and the worker of each. A key that comes several times is split.
     family
         How keys outside the table are hashed. The planned edge always takes `MultiplyShift`.
 
@@ -66,8 +68,12 @@ class TableGrouping(Grouping):
             )
         if len(self.workers) and self.workers.min() < 0:
             raise ConfigError(f"workers must not be negative, got {self.workers.min()}; leave such keys out")
-        if len(np.unique(self.keys)) < len(self.keys):
-            raise ConfigError(f"keys must be distinct, got {len(self.keys)} with repeats; give each one worker")
+
+    @cached_property
+    def split_keys(self) -> NDArray[np.uint64]:
+        """Keys that are named several times."""
+        keys, times = np.unique(self.keys, return_counts=True)
+        return keys[times > 1]
 
     def __repr__(self) -> str:
         return f"TableGrouping({len(self.keys)} keys, family={self.family!r})"
@@ -87,13 +93,16 @@ class TableGrouping(Grouping):
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """The table itself, whatever the plan says, without the keys of workers that are not there."""
         there = self.workers < n_workers
-        return Table(self.keys[there], np.arange(int(there.sum()) + 1), self.workers[there])
+        keys, begins, order = _grouped(self.keys[there])
+        return Table(keys, np.append(begins, len(order)), self.workers[there][order])
 
 
 class _TableRouter(Router):
     """`entries` holds, two by two, a key and the index of its worker + 1; 0 in the second place is an empty entry.
 
-    All of it follows from the configuration and the workers alive, so that a snapshot need not hold it.
+    Split key s has n_workers + 1 + s there: its workers are those of `dealt` from `begins[s]` to `begins[s + 1]`, and
+    `turns[s]` says whose turn it is. All but the turns follows from the configuration and the workers alive, so that a
+    snapshot need not hold it.
     """
 
     grouping: TableGrouping
@@ -108,11 +117,19 @@ class _TableRouter(Router):
         index[self.workers] = np.arange(self.n_workers)
         places = index[named]
         alive = places >= 0
+        keys, begins, order = _grouped(self.grouping.keys[alive])
+        places = places[alive][order]
+        times = np.diff(np.append(begins, len(order)))
+        split = times > 1
         size = 2
-        while size < 2 * int(alive.sum()):
+        while size < 2 * len(keys):
             size *= 2
         self.entries = np.zeros(2 * size, dtype=np.uint64)
-        _enter(self.grouping.keys[alive], places[alive], self.entries)
+        # A key with one worker has that one, a split key its own number, beyond those of all workers.
+        _enter(keys, np.where(split, self.n_workers + np.cumsum(split) - 1, places[begins]), self.entries)
+        self.dealt = places[np.repeat(split, times)].astype(np.int32)
+        self.begins = np.append(0, np.cumsum(times[split]))
+        self.turns = np.zeros(int(split.sum()), dtype=np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -121,15 +138,32 @@ class _TableRouter(Router):
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
         out[:] = self.grouping.family.first(keys, self.n_workers, self.seed)
         _look_up(keys, self.entries, out)
+        if len(self.turns):
+            _deal(self.n_workers, self.begins, self.dealt, self.turns, out)
+
+    def begin_window(self) -> None:
+        self.turns[:] = 0
 
     def _resize(self, previous: NDArray[np.int64]) -> None:
         self._fill()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
+        return {"turns": self.turns}
 
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._fill()
+        self.turns = arrays["turns"]
+
+
+def _grouped(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct keys, and an order of all in which each key's rows begin where the second array says."""
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    begins = np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])) if len(keys) else order
+    if len(begins) == len(keys):
+        # As they were given: whoever puts frequent keys first has them found sooner.
+        return keys, begins, np.arange(len(keys))
+    return sorted_keys[begins], begins, order
 
 
 @njit(cache=True)
@@ -161,3 +195,20 @@ def _look_up(keys: NDArray[np.uint64], entries: NDArray[np.uint64], out: NDArray
             place = entries[2 * at + 1]
         if place != 0:
             out[i] = np.int32(place) - np.int32(1)
+
+
+@njit(cache=True)
+def _deal(
+    n_workers: int,
+    begins: NDArray[np.int64],
+    dealt: NDArray[np.int32],
+    turns: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> None:
+    """Overwrite the numbers of split keys in `out` with the worker whose turn it is."""
+    for i in range(len(out)):
+        if out[i] >= n_workers:
+            key = out[i] - n_workers
+            begin, end = begins[key], begins[key + 1]
+            out[i] = dealt[begin + turns[key]]
+            turns[key] = turns[key] + 1 if begin + turns[key] + 1 < end else 0

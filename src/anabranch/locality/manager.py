@@ -57,7 +57,7 @@ class Manager:
 
     Parameters
     ----------
-    n_servers, alpha, method, seed
+    n_servers, alpha, method, seed, split
         As in `plan`.
     servers, padding
         What tuples cost, and how many bytes each carries.
@@ -94,6 +94,7 @@ class Manager:
     state_bytes: float = 64.0
     horizon: float = 1.0
     hysteresis: float = 0.01
+    split: bool | tuple[int, ...] = False
 
     def __post_init__(self) -> None:
         for name in ("padding", "state_bytes", "horizon", "hysteresis"):
@@ -119,7 +120,8 @@ class Manager:
         recent = chain if recent is None else recent
         now = Placement.hashed(len(chain) + 1, self.n_servers, self.seed) if previous is None else previous.placement
         now.check(chain)
-        candidate = plan(chain, self.n_servers, alpha=self.alpha, method=self.method, seed=self.seed, previous=now)
+        chosen = {name: getattr(self, name) for name in ("alpha", "method", "seed", "split")}
+        candidate = plan(chain, self.n_servers, previous=now, **chosen)
         locality_now = float(np.mean(now.measured(recent)[0]))
         trust = self._trust(previous, locality_now)
         period = _tuples(recent) / max(_tuples(chain), 1.0)
@@ -150,12 +152,10 @@ class Manager:
         return (previous.trust + min(max((achieved - by_chance) / promised, 0.0), 1.0)) / 2
 
     def _seconds(self, placement: Placement, chain: Sequence[Pairs]) -> float:
-        routers = placement.routers()
         traffic = []
-        for i, pairs in enumerate(chain):
-            sent, received = routers[i].route(pairs.first), routers[i + 1].route(pairs.second)
-            uncounted = (pairs.total - int(pairs.counts.sum())) / self.n_servers**2
-            traffic.append((traffic_of(sent, received, self.n_servers, pairs.counts) + uncounted) / pairs.scale)
+        for flow in placement.flows(chain):
+            known = traffic_of(flow.sent, flow.received, self.n_servers, flow.counts)
+            traffic.append((known + flow.uncounted / self.n_servers**2) / flow.scale)
         return self.servers.seconds(traffic, self.padding)
 
     def _cost_s(self, now: Placement, candidate: Placement, moved: Sequence[NDArray[np.uint64]]) -> float:

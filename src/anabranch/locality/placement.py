@@ -30,7 +30,7 @@ class Placement:
         Of each operator and server, the tuples expected.
     heavy
         Of each operator, keys that have more tuples than a server may have. Such a key keeps its operator out of
-        balance as long as it is not split.
+        balance, unless its table splits it.
     seed
         Seed of the hashes of keys outside the tables.
     """
@@ -73,11 +73,18 @@ class Placement:
 
         Tuples whose pair nobody counted are taken to be local by chance and to spread evenly.
         """
+        return expected(self.flows(chain), self.n_servers)
+
+    def flows(self, chain: Sequence[Pairs]) -> list[Flow]:
+        """Where these tables send the tuples of each hop; those of a split key go to each of its servers in parts."""
         self.check(chain)
-        routers = self.routers()
-        sent = [routers[i].route(pairs.first) for i, pairs in enumerate(chain)]
-        received = [routers[i + 1].route(pairs.second) for i, pairs in enumerate(chain)]
-        return expected(chain, sent, received, self.n_servers)
+        routers, flows = self.routers(), []
+        for i, pairs in enumerate(chain):
+            row, sent, share = _servers(self.tables[i], routers[i], pairs.first)
+            again, received, part = _servers(self.tables[i + 1], routers[i + 1], pairs.second[row])
+            counts = pairs.counts[row][again] * share[again] * part
+            flows.append(Flow.of(pairs, sent[again], received, counts))
+        return flows
 
     def check(self, chain: Sequence[Pairs]) -> None:
         """Raise ConfigError unless the pairs are those of a chain as long as this one."""
@@ -118,18 +125,69 @@ def makespan(loads: NDArray[np.float64]) -> float:
     return float(loads.max()) / mean if mean else 1.0
 
 
-def expected(
-    chain: Sequence[Pairs | Hop],
-    sent: Sequence[NDArray[np.int32]],
-    received: Sequence[NDArray[np.int32]],
-    n_servers: int,
-) -> tuple[tuple[float, ...], NDArray[np.float64]]:
-    """Locality of each hop and loads, where pair i of a hop goes from server `sent[i]` to `received[i]`."""
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Tuples of a hop by the servers that they come from and go to.
+
+    Parameters
+    ----------
+    sent, received
+        Servers.
+    counts
+        Tuples.
+    uncounted
+        Tuples whose servers nobody knows, for no one counted their pairs.
+    scale
+        What one tuple counts as.
+    """
+
+    sent: NDArray[np.int32]
+    received: NDArray[np.int32]
+    counts: NDArray[np.float64]
+    uncounted: int
+    scale: int
+
+    @classmethod
+    def of(
+        cls,
+        pairs: Pairs | Hop,
+        sent: NDArray[np.int32],
+        received: NDArray[np.int32],
+        counts: NDArray[np.float64] | None = None,
+    ) -> Flow:
+        """The flow of pairs; `counts` where it has other rows than they."""
+        uncounted = pairs.total - int(pairs.counts.sum())
+        return cls(sent, received, pairs.counts.astype(float) if counts is None else counts, uncounted, pairs.scale)
+
+
+def expected(flows: Sequence[Flow], n_servers: int) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+    """Locality of each hop, and loads."""
     locality, leaving, arriving = [], [], []
-    for pairs, origin, target in zip(chain, sent, received, strict=True):
-        rest = (pairs.total - int(pairs.counts.sum())) / n_servers
-        local = float(pairs.counts[origin == target].sum()) + rest
-        locality.append(local / pairs.total if pairs.total else 1 / n_servers)
-        leaving.append((np.bincount(origin, pairs.counts, n_servers) + rest) / pairs.scale)
-        arriving.append((np.bincount(target, pairs.counts, n_servers) + rest) / pairs.scale)
+    for flow in flows:
+        rest = flow.uncounted / n_servers
+        total = float(flow.counts.sum()) + flow.uncounted
+        local = float(flow.counts[flow.sent == flow.received].sum()) + rest
+        locality.append(local / total if total else 1 / n_servers)
+        leaving.append((np.bincount(flow.sent, flow.counts, n_servers) + rest) / flow.scale)
+        arriving.append((np.bincount(flow.received, flow.counts, n_servers) + rest) / flow.scale)
     return tuple(locality), np.array([leaving[0], *arriving])
+
+
+def _servers(
+    table: TableGrouping, router: Router, keys: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Servers of keys: the row of a key, a server, and the part of the key's tuples that it gets."""
+    row, servers = np.arange(len(keys)), router.route(keys)
+    split = np.isin(keys, table.split_keys)
+    if not split.any():
+        return row, servers, np.ones(len(keys))
+    order = np.argsort(table.keys, kind="stable")
+    named = table.keys[order]
+    begins, ends = np.searchsorted(named, keys[split]), np.searchsorted(named, keys[split], side="right")
+    n = ends - begins
+    at = np.arange(n.sum()) + np.repeat(begins - np.cumsum(n) + n, n)
+    return (
+        np.concatenate([row[~split], np.repeat(row[split], n)]),
+        np.concatenate([servers[~split], table.workers[order[at]]]),
+        np.concatenate([np.ones(int((~split).sum())), np.repeat(1 / n, n)]),
+    )

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError, InputError
-from anabranch.groupings import TableGrouping
 from anabranch.locality import greedy, metis
 from anabranch.locality.division import Division, matched
 from anabranch.locality.graph import KeyGraph
 from anabranch.locality.pairs import Pairs
-from anabranch.locality.placement import Placement, expected
+from anabranch.locality.placement import Flow, Placement, expected
+from anabranch.locality.splitting import Pieces, heavy_keys, in_pieces
 
 METHODS = ("metis", "greedy", "hash", "worst")
 
@@ -27,6 +27,7 @@ def plan(
     method: str = "metis",
     seed: int = 0,
     previous: Placement | None = None,
+    split: bool | Sequence[int] = False,
 ) -> Placement:
     """A routing table for each operator that keeps frequent pairs on one server, and every operator balanced.
 
@@ -34,7 +35,7 @@ def plan(
     ----------
     - The load of every operator on every server, by the pairs given, is at most alpha times the mean, unless the keys
       that are too heavy to fit anywhere cannot be packed more evenly than that. A key that is heavier than a server may
-      be is the clearest case; such keys are named in `Placement.heavy`.
+      be is the clearest case; such keys are named in `Placement.heavy`, and `split` takes care of them.
     - The same pairs, in any order, give the same tables.
 
     Parameters
@@ -52,6 +53,9 @@ def plan(
         Of METIS, and of the hashes of keys outside the tables.
     previous
         The placement in force: servers are numbered so that as few tuples' keys as possible move.
+    split
+        Whether a key that is heavier than a server may be gets several servers, to which its tuples go in turn; or the
+        numbers of the operators whose keys do. Such a key has a partial state on each of them, to be merged.
 
     Examples
     --------
@@ -69,13 +73,19 @@ def plan(
     ----------
     Caneill et al., "Locality-aware routing in stateful streaming applications" (Middleware 2016), §3.3, and §4.2 for
     "worst" (there the worst tables for its synthetic stream; here each operator one server further than the one
-    before). Balance holds for each operator, not for their sum; see `Division`. `previous` is ours.
+    before). Balance holds for each operator, not for their sum; see `Division`. `previous` and `split` are ours.
     """
     chain = [pairs] if isinstance(pairs, Pairs) else list(pairs)
     _check(chain, n_servers, alpha, method)
     if method == "hash" or not all(map(len, chain)):
         return _hashed(chain, n_servers, seed)
     graph = KeyGraph.of(chain)
+    heavy = heavy_keys(graph, n_servers, alpha)
+    pieces = [Pieces()] * graph.n_operators
+    may = range(graph.n_operators) if split is True else split or ()
+    if any(len(heavy[operator]) for operator in may):
+        parts, pieces = in_pieces(chain, [of if i in may else of[:0] for i, of in enumerate(heavy)], n_servers)
+        graph = KeyGraph.of(parts)
     if method == "metis":
         division = metis.divide(graph, n_servers, alpha, seed)
     else:
@@ -83,8 +93,8 @@ def plan(
     if method == "worst":
         division.servers[:] = (division.servers + graph.operators) % n_servers
     if previous is not None:
-        _keep_numbers(division, previous)
-    return _placement(division, alpha, seed)
+        _keep_numbers(division, pieces, previous)
+    return _placement(division, heavy, pieces, seed)
 
 
 def _check(chain: Sequence[Pairs], n_servers: int, alpha: float, method: str) -> None:
@@ -103,7 +113,7 @@ def _hashed(chain: Sequence[Pairs], n_servers: int, seed: int) -> Placement:
     return Placement(n_servers, bare.tables, *bare.measured(chain), bare.heavy, seed)
 
 
-def _keep_numbers(division: Division, previous: Placement) -> None:
+def _keep_numbers(division: Division, pieces: Sequence[Pieces], previous: Placement) -> None:
     """Number the servers so that most tuples find their keys where they are."""
     graph, n_servers = division.graph, division.n_servers
     if previous.n_servers != n_servers or len(previous.tables) != graph.n_operators:
@@ -111,26 +121,19 @@ def _keep_numbers(division: Division, previous: Placement) -> None:
             f"previous must be a placement of {graph.n_operators} operators on {n_servers} servers, "
             f"got one of {len(previous.tables)} on {previous.n_servers}; leave it out"
         )
-    before = np.concatenate(
-        [router.route(keys) for router, keys in zip(previous.routers(), graph.keys, strict=True)]
-    ).astype(np.int64)
-    common = np.bincount(division.servers * np.int64(n_servers) + before, graph.weights, n_servers**2)
+    keys = [own.named(of) for own, of in zip(pieces, graph.keys, strict=True)]
+    before = np.concatenate([router.route(of) for router, of in zip(previous.routers(), keys, strict=True)])
+    common = np.bincount(division.servers * np.int64(n_servers) + before.astype(np.int64), graph.weights, n_servers**2)
     numbers = matched(common.reshape(n_servers, n_servers).astype(np.int64))
     division.servers[:] = numbers[division.servers]
 
 
-def _placement(division: Division, alpha: float, seed: int) -> Placement:
+def _placement(
+    division: Division, heavy: tuple[NDArray[np.uint64], ...], pieces: Sequence[Pieces], seed: int
+) -> Placement:
     graph = division.graph
     of_each = [division.servers[graph.vertices(operator)] for operator in range(graph.n_operators)]
-    tables = tuple(TableGrouping(keys, servers) for keys, servers in zip(graph.keys, of_each, strict=True))
-    sent = [of_each[i][hop.first] for i, hop in enumerate(graph.hops)]
-    received = [of_each[i + 1][hop.second] for i, hop in enumerate(graph.hops)]
-    locality, loads = expected(graph.hops, sent, received, division.n_servers)
-    heavy = tuple(_heavy(graph, operator, division.n_servers, alpha) for operator in range(graph.n_operators))
+    tables = tuple(own.table(keys, servers) for own, keys, servers in zip(pieces, graph.keys, of_each, strict=True))
+    flows = [Flow.of(hop, of_each[i][hop.first], of_each[i + 1][hop.second]) for i, hop in enumerate(graph.hops)]
+    locality, loads = expected(flows, division.n_servers)
     return Placement(division.n_servers, tables, locality, loads, heavy, seed)
-
-
-def _heavy(graph: KeyGraph, operator: int, n_servers: int, alpha: float) -> NDArray[np.uint64]:
-    weights = graph.weights[graph.vertices(operator)]
-    keys: NDArray[np.uint64] = graph.keys[operator][weights > alpha * weights.sum() / n_servers]
-    return keys

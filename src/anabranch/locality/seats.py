@@ -57,7 +57,8 @@ class Seats:
     def by_server(self, placement: Placement, chain: Sequence[Pairs]) -> Placement:
         """The same routes as tables of servers, for every key of the tables and of these pairs."""
         placement.check(chain)
-        keys = [np.union1d(table.keys, of) for table, of in zip(placement.tables, _keys(chain), strict=True)]
+        keys = [_all(table, of) for table, of in zip(placement.tables, _keys(chain), strict=True)]
+        # A split key, which comes several times, goes to one of its workers each time.
         routes = [router.route(of) for router, of in zip(placement.routers(), keys, strict=True)]
         tables = (TableGrouping(of, own[at]) for of, own, at in zip(keys, self.servers, routes, strict=True))
         return replace(placement, n_servers=self.n_servers, tables=tuple(tables))
@@ -81,6 +82,11 @@ def _keys(chain: Sequence[Pairs]) -> list[NDArray[np.uint64]]:
     """The keys of each operator."""
     inner = [np.union1d(before.second, after.first) for before, after in pairwise(chain)]
     return [np.unique(chain[0].first), *inner, np.unique(chain[-1].second)]
+
+
+def _all(table: TableGrouping, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The keys of a table, as often as it names them, and all others."""
+    return np.sort(np.concatenate([table.keys, np.setdiff1d(keys, table.keys)]))
 
 
 def _seat(table: TableGrouping, own: NDArray[np.int32], current: NDArray[np.int32]) -> NDArray[np.int32]:

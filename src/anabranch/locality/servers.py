@@ -88,7 +88,10 @@ class Servers:
 
 
 def traffic_of(
-    sent: NDArray[np.int32], received: NDArray[np.int32], n_servers: int, counts: NDArray[np.int64] | None = None
+    sent: NDArray[np.int32],
+    received: NDArray[np.int32],
+    n_servers: int,
+    counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Tuples from server to server."""
     codes = sent.astype(np.int64) * n_servers + received

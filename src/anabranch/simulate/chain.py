@@ -116,7 +116,8 @@ class _Run:
             new = self.decision.placement
         else:
             s = self.settings
-            new = plan(chain, s.n_servers, alpha=s.alpha, method=s.method, seed=s.seed, previous=self.placement)
+            chosen = {name: getattr(s, name) for name in ("alpha", "method", "seed", "split")}
+            new = plan(chain, s.n_servers, previous=self.placement, **chosen)
         tables = zip(self.placement.tables, new.tables, strict=True)
         known = [np.union1d(before.keys, after.keys) for before, after in tables]
         self.moved = sum(int(changed.sum()) for changed in self.placement.moved(new, known))

@@ -37,6 +37,8 @@ class ChainSettings:
         Counters that a worker has for pairs; None: it counts them all.
     alpha
         How far above the mean the load of a server may be, for each operator, in a plan.
+    split
+        Whether plans give a key that is heavier than a server may be several servers.
     careful
         Online: new tables take effect only where the manager expects them to pay. Otherwise always.
     padding
@@ -64,6 +66,7 @@ class ChainSettings:
     fade: float = 1.0
     capacity: int | None = None
     alpha: float = 1.03
+    split: bool = False
     careful: bool = False
     padding: int = 0
     servers: Servers = field(default_factory=Servers)
@@ -104,6 +107,7 @@ class ChainSettings:
             servers=self.servers,
             padding=self.padding,
             state_bytes=self.state_bytes,
+            split=self.split,
         )
 
     def record(self) -> dict[str, Any]:

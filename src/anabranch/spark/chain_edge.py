@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.groupings import Router
 from anabranch.spark import packs
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.resident import hashes_of
@@ -28,6 +29,12 @@ def key_hashes(tuples: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
     return hashes_of(normal(tuples.select(list(keys)), keys), keys)
 
 
+def routes(router: Router, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Workers of tuples. Split keys begin their turns anew: where a tuple goes must not depend on other blobs."""
+    router.begin_window()
+    return router.route(keys)
+
+
 class Enter:
     """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
 
@@ -41,7 +48,7 @@ class Enter:
         router = in_force(self.settings, task)[1][0]
         n_workers = self.settings.n_workers
         for tuples in packs.in_chunks(batches, router.chunk, n_workers):
-            workers = router.route(key_hashes(tuples, self.operator.keys))
+            workers = routes(router, key_hashes(tuples, self.operator.keys))
             packed = packs.packed(tuples, workers, n_workers, WORKER)
             yield self._rows(packed[WORKER].to_numpy(), packed[packs.ROWS])
         if task.partition == 0:

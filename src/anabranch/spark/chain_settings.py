@@ -30,7 +30,8 @@ class Reconfiguration:
     capacity
         Counters of pairs that a worker has in a batch.
     manager
-        Plans and decides; its number of servers and its seed are those of the chain.
+        Plans and decides; its number of servers and its seed are those of the chain. With ``split=True`` hot keys are
+        split, but for those of stateful steps.
     n_servers
         None: servers are the hosts that the workers report. A number, for trials on one machine: worker w counts as
         being on server w modulo this.
@@ -91,6 +92,12 @@ class ChainSettings:
                 f"placement must be for {self.n_operators} operators on {self.n_workers} workers, got one for "
                 f"{len(placement.tables)} on {placement.n_servers}; plan it with n_servers={self.n_workers}"
             )
+        for operator in self.steps:
+            if len(placement.tables[operator].split_keys):
+                raise ConfigError(
+                    f"placement must not split keys of the stateful step {operator}, whose states cannot be merged; "
+                    "plan it with split=False, or the numbers of the other operators"
+                )
 
     def first_placement(self) -> Placement:
         """In force until the manager decides otherwise: the one given, or every key by hash."""

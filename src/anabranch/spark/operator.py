@@ -16,7 +16,7 @@ from anabranch.groupings import Router, TableGrouping
 from anabranch.locality import PairCounts
 from anabranch.spark import packs
 from anabranch.spark.chain_aggregator import aggregator_slots
-from anabranch.spark.chain_edge import key_hashes
+from anabranch.spark.chain_edge import key_hashes, routes
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.hop_report import HopReport, host_name
 from anabranch.spark.ledger import Ledger
@@ -120,7 +120,7 @@ class Operate(Keep):
         if self.next is None or not sent.num_rows:
             return
         second = key_hashes(sent, self.next.keys)
-        workers = routers[self.number + 1].route(second)
+        workers = routes(routers[self.number + 1], second)
         tally.count(key_hashes(sent, self.operator.keys), second, workers)
         packed = packs.packed(sent.select(list(self.next.columns)), workers, self.chain.n_workers, WORKER)
         for worker, blob in zip(packed[WORKER].to_pylist(), packed[packs.ROWS].to_pylist(), strict=True):
@@ -144,7 +144,7 @@ class Operate(Keep):
         leaving = []
         for bucket, (blob,) in list(self.buckets.iterator()):
             held = decode(blob)
-            stays = router.route(key_hashes(held, self.summary.keys)) == number
+            stays = routes(router, key_hashes(held, self.summary.keys)) == number
             if stays.all():
                 continue
             leaving.append(held.filter(pa.array(~stays)))

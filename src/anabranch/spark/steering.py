@@ -91,7 +91,7 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
     if seats is None or seats.n_servers < 2 or not all(map(len, recent)):
         return before
     now = placement_of(settings, query, before.version)
-    manager: Manager = replace(settings.reconfiguration.manager, n_servers=seats.n_servers, seed=settings.seed)
+    manager = _manager(settings, seats.n_servers)
     nothing = tuple(np.zeros(0, np.uint64) for _ in now.tables)
     last = Decision(seats.by_server(now, chain), False, before.trust, 0.0, 0.0, 0.0, 0.0, nothing)
     decision = manager.decide(chain, last, recent=recent)
@@ -107,6 +107,14 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
     ledger.settle(query, placement_name(batch), seats.by_worker(decision.placement, now).pack())
     moved = sum(map(len, decision.moved))
     return replace(tables, version=batch, previous=before.version, promised=decision.locality_candidate, moved=moved)
+
+
+def _manager(settings: ChainSettings, n_servers: int) -> Manager:
+    """The manager, who may not split keys of a stateful step: their states are in one place."""
+    given = settings.reconfiguration.manager
+    may = range(settings.n_operators) if given.split is True else given.split or ()
+    split = tuple(operator for operator in may if operator not in settings.steps)
+    return replace(given, n_servers=n_servers, seed=settings.seed, split=split)
 
 
 def seats_of(settings: ChainSettings, reports: list[HopReport]) -> Seats | None:
