@@ -1,16 +1,18 @@
 """Locality on a cluster: bytes that cross from host to host before and after the tables change, by Spark's own counters.
 
-    .venv/bin/python benchmarks/locality_cluster.py [--write] [--quick]
+    .venv/bin/python benchmarks/locality_cluster.py [--write] [--quick] [--links]
 
 Starts a standalone cluster of three hosts, each a loopback address with one core. Pairs of equal keys with a chance of
 0.8 go through two operators; keys go by hash at first, and every few batches the manager may change the tables. --quick
-is a trial at small sizes; --write stores the figures in benchmarks/results/locality_cluster.md. Exits 1 where a claim
-fails.
+is a trial at small sizes; --write stores the figures in benchmarks/results/locality_cluster.md. --links puts the hosts
+into network namespaces, behind links of 1 Gb/s and then of 100 Mb/s, which needs Linux and root; its figures go to
+benchmarks/results/locality_links.md. Exits 1 where a claim fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -24,12 +26,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dev.cluster import Cluster
+from dev.links import Links
 
 from anabranch.aggregates import Count
 from anabranch.spark import Reconfiguration, chain
@@ -39,6 +43,7 @@ from cells import Claims, header, prose, row, write
 from spark_data import quiet_session
 
 HOSTS = 3
+RATES = {"1gbit": "1 Gb/s", "100mbit": "100 Mb/s"}
 LOCALITY, VALUES = 0.8, 300
 # The stages of a batch: source, first operator, second operator, aggregator. The hop is what the third one reads.
 STAGES, HOP = 4, 2
@@ -137,11 +142,12 @@ def _get(url: str) -> list[dict[str, Any]]:
     return found
 
 
-def part(spark: SparkSession, folder: Path, sizes: Sizes, padding: int, claims: Claims) -> list[str]:
+def part(spark: SparkSession, folder: Path, sizes: Sizes, padding: int, claims: Claims, link: str = "") -> list[str]:
     """A table of periods for one size of tuples."""
     folder.mkdir()
+    what = f"{padding} B{link and ', ' + link}"
     batches, sink = run(spark, write_pairs(folder / "files", sizes), folder, sizes, padding)
-    lines = [f"## {padding} bytes of padding", ""]
+    lines = [f"## {padding} bytes of padding{link and ', links of ' + link}", ""]
     lines += header("batches", "tables", "locality", "promised", "remote MB a batch", "remote share", "k tuples/s")
     periods = [batches[i : i + sizes.every] for i in range(0, len(batches), sizes.every)]
     for number, period in enumerate(periods):
@@ -157,10 +163,10 @@ def part(spark: SparkSession, folder: Path, sizes: Sizes, padding: int, claims: 
             f"bytes; throughput is {speedup:.2f} times what it was."
         ),
     ]
-    claims.check(f"{padding} B: after each batch both operators say what was sent", not sink.wrong)
-    claims.check(f"{padding} B: locality above 0.6 once tables are planned", _mean(after, "locality") > 0.6)
+    claims.check(f"{what}: after each batch both operators say what was sent", not sink.wrong)
+    claims.check(f"{what}: locality above 0.6 once tables are planned", _mean(after, "locality") > 0.6)
     if padding:
-        claims.check(f"{padding} B: remote bytes fall by at least the locality gained", saved >= gained - 0.02)
+        claims.check(f"{what}: remote bytes fall by at least the locality gained", saved >= gained - 0.02)
     return lines
 
 
@@ -193,38 +199,58 @@ def _rate(batches: list[Batch]) -> float:
     return statistics.median(one.metrics.tuples_per_second for one in batches)
 
 
+def measured(folder: Path, sizes: Sizes, claims: Claims, rate: str | None) -> list[str]:
+    """The tables of one cluster; its hosts are on loopback, or behind links of this rate."""
+    folder.mkdir()
+    with contextlib.ExitStack() as stack:
+        links = stack.enter_context(Links(HOSTS, rate)) if rate else None
+        cluster = stack.enter_context(Cluster(folder, n_hosts=HOSTS, links=links))
+        # Where the driver binds, too.
+        os.environ["SPARK_LOCAL_IP"] = cluster.own_host
+        spark = quiet_session(
+            cluster.master,
+            spark_driver_host=cluster.own_host,
+            spark_executor_memory="768m",
+            spark_scheduler_minRegisteredResourcesRatio="1.0",
+            # One more than workers: slots lie on the partitions of their numbers where this divides 64.
+            spark_sql_shuffle_partitions="4",
+            # Padding that is compressed away would cross nothing.
+            spark_shuffle_compress="false",
+            spark_ui_enabled="true",
+            spark_ui_port="0",
+        )
+        paddings = sizes.paddings[-1:] if rate else sizes.paddings
+        lines = []
+        for padding in paddings:
+            lines += part(spark, folder / f"{padding}", sizes, padding, claims, RATES[rate] if rate else "")
+        spark.stop()
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--links", action="store_true")
     options = parser.parse_args()
     claims, sizes = Claims(), QUICK if options.quick else FULL
-    lines = ["# Locality on a cluster", "", "`.venv/bin/python benchmarks/locality_cluster.py --write`", ""]
+    title = "behind slow links" if options.links else "on a cluster"
+    command = f"benchmarks/locality_cluster.py {'--links ' * options.links}--write"
+    lines = [f"# Locality {title}", "", f"`.venv/bin/python {command}`", ""]
+    rates = list(RATES) if options.links else [None]
     with tempfile.TemporaryDirectory(prefix="anabranch-") as scratch:
-        folder = Path(scratch)
-        (folder / "cluster").mkdir()
-        with Cluster(folder / "cluster", n_hosts=HOSTS) as cluster:
-            spark = quiet_session(
-                cluster.master,
-                spark_driver_host="127.0.0.1",
-                spark_executor_memory="768m",
-                spark_scheduler_minRegisteredResourcesRatio="1.0",
-                # One more than workers: slots lie on the partitions of their numbers where this divides 64.
-                spark_sql_shuffle_partitions="4",
-                # Padding that is compressed away would cross nothing.
-                spark_shuffle_compress="false",
-                spark_ui_enabled="true",
-                spark_ui_port="0",
-            )
-            for padding in sizes.paddings:
-                lines += part(spark, folder / f"{padding}", sizes, padding, claims)
-            version = spark.version
-            spark.stop()
-    lines += prose(
-        f"{HOSTS} hosts on one machine of {os.cpu_count()} cores, {sizes.tuples} tuples a batch; the network is the "
-        f"loopback interface, so throughput says what copying costs, not what a network does. Spark {version}."
+        for rate in rates:
+            lines += measured(Path(scratch) / (rate or "loopback"), sizes, claims, rate)
+    network = (
+        "each in a network namespace, with what it sends and what it gets limited by a token bucket"
+        if options.links
+        else "whose network is the loopback interface, so throughput says what copying costs, not what a network does"
     )
-    sys.exit(write("locality_cluster", lines, claims, options.write))
+    lines += prose(
+        f"{HOSTS} hosts on one machine of {os.cpu_count()} cores, {network}; {sizes.tuples} tuples a batch. "
+        f"Spark {pyspark.__version__}."
+    )
+    sys.exit(write("locality_links" if options.links else "locality_cluster", lines, claims, options.write))
 
 
 if __name__ == "__main__":
