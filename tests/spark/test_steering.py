@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql.datasource import InputPartition
 
+from anabranch.errors import InputError
 from anabranch.locality import Manager, Pairs, Placement
 from anabranch.spark import steering
 from anabranch.spark.chain_settings import ChainSettings, Reconfiguration
@@ -16,7 +17,7 @@ from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.progress import locality_of
 from anabranch.spark.steering import settle
-from anabranch.spark.tables import FIRST, Tables, in_force, placement_of, tables_of
+from anabranch.spark.tables import FIRST, Tables, in_force, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
 
 KEYS = np.random.default_rng(0).integers(0, 2**64, (2, 40), dtype=np.uint64)
@@ -136,6 +137,40 @@ def test_what_is_damaged_is_as_if_it_were_not_there(settings, ledger, damage):
     assert tables_of(ledger, "q", 2) is None
     ledger.put("q", "placement-000000000002", damage)
     assert placement_of(settings, "q", 2).pack() == Placement.hashed(2, 4).pack()
+
+
+def test_a_stateful_step_goes_by_the_tables_before_in_the_batch_of_the_decision(settings, ledger, monkeypatch):
+    settings = replace(settings, steps=(1,))
+    for batch in (0, 1):
+        settle(settings, "q", batch)
+        report(ledger, batch)
+    assert (settle(settings, "q", 2).version, settle(settings, "q", 3).previous) == (2, FIRST)
+    hashed, placed = Placement.hashed(2, 4).routers(), placement_of(settings, "q", 2).routers()
+    for batch, routers in ((1, hashed), (2, [placed[0], hashed[1]]), (3, placed)):
+        for router, wanted, keys in zip(in_force(settings, Task("q", batch, 0))[1], routers, KEYS, strict=True):
+            assert (router.route(keys) == wanted.route(keys)).all()
+    # It cannot do without them, where aggregates go by hash.
+    with pytest.raises(InputError, match="has no tables of 4"):
+        in_force(settings, Task("q", 4, 0))
+    ledger.remove("q", placement_name(2))
+    with pytest.raises(InputError, match="has no placement-000000000002"):
+        placement_of(settings, "q", 2)
+    monkeypatch.setattr(steering, "settle", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(steering._TablesReader(settings).read(InputPartition(0)))
+
+
+@pytest.mark.parametrize(("steps", "split"), [((1,), [KEYS[0, 5]]), ((0,), [])])
+def test_hot_keys_are_split_but_for_those_of_stateful_steps(settings, ledger, steps, split):
+    reconfiguration = replace(settings.reconfiguration, manager=Manager(1, method="greedy", split=True))
+    settings = replace(settings, steps=steps, reconfiguration=reconfiguration)
+    hot = Pairs.exact(np.full(40, KEYS[0, 5]), KEYS[1], np.full(40, 10_000))
+    for batch in (0, 1):
+        report(ledger, batch)
+        ledger.put("q", f"{batch:012d}/pairs-000-000000", hot.pack())
+    first, second = placement_of(settings, "q", settle(settings, "q", 2).version).tables
+    assert first.split_keys.tolist() == split
+    assert not len(second.split_keys)
 
 
 def test_old_batches_and_placements_are_removed(settings, ledger):

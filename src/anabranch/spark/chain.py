@@ -75,8 +75,9 @@ def chain(
     References
     ----------
     Caneill et al., "Locality-aware routing in stateful streaming applications" (Middleware 2016). The paper hands the
-    state of a key that moves from one worker to the other. Ours merges it into the answers and starts anew: in a
-    micro-batch there is no way back from one worker to another, and partial states can be merged.
+    state of a key that moves from one worker to the other. In a micro-batch there is no way back from one worker to
+    another: aggregates merge the state into the answers and start anew, and only the state of a stateful step travels,
+    from one batch to the next.
     """
     check_spark(df.sparkSession)
     settings = ChainSettings(
@@ -112,7 +113,7 @@ class _Stage:
 
 @dataclass(frozen=True)
 class Chain:
-    """Operators in a row; made by `chain`. Add operators with `then`, then take the `answers`."""
+    """Operators in a row; made by `chain`. Add operators with `then` and steps with `map`, and take the `answers`."""
 
     df: DataFrame
     settings: ChainSettings
