@@ -12,12 +12,11 @@ from pyspark.sql import functions as F
 
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import ROW, row_columns
-from anabranch.apps.simple_json import plain_members, simple_members
 from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
-_SIMPLE, _PARSED, _WRAPPED = "__anabranch_simple", "__anabranch_parsed", "__anabranch_wrapped"
+_PARSED, _WRAPPED = "__anabranch_parsed", "__anabranch_wrapped"
 _EXTRA, _END = "__anabranch_extra", "__anabranch_end"
 _MOST = 100
 
@@ -75,11 +74,9 @@ class Records:
 
     def _flat(self, records: DataFrame, names: Sequence[str]) -> DataFrame:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
-        kept = records.select(*(F.col(name).alias(ROW + name) for name in records.columns))
-        rows = row_columns(kept)
-        if self.format == "json":
-            kept = kept.select(*rows, simple_members(_value(), names).alias(_SIMPLE))
-        parsed = kept.select(*rows, self._parsed(names).alias(_PARSED))
+        kept = [F.col(name).alias(ROW + name) for name in records.columns]
+        parsed = records.select(*kept, self._parsed(names).alias(_PARSED))
+        rows = row_columns(parsed)
         if self.format == "json":
             parsed = parsed.select(*rows, _PARSED, self._wrapped(names).alias(_WRAPPED))
             texts = [F.coalesce(F.col(_PARSED)[name], F.col(_WRAPPED)["record"][name]).alias(name) for name in names]
@@ -98,7 +95,7 @@ class Records:
         return list(dict.fromkeys([*known, *self.columns, *plain]))
 
     def _parsed(self, names: Sequence[str]) -> Column:
-        value = _value()
+        value = F.col("value").cast("string")
         if self.format == "text":
             return F.struct(value.alias("value"))
         schema = _schema(names)
@@ -107,15 +104,14 @@ class Records:
             trimmed = F.rtrim(value, F.lit("\r\n"))
             return F.from_csv(trimmed, F.lit(f"{schema}, {_EXTRA} string"), {"escape": '"'})
         # Alone, from_json would take the first of several objects and forget about the rest: here there is only one.
-        single = F.when(F.locate("}", value) == F.length(value), F.from_json(value, schema))
-        return F.coalesce(plain_members(F.col(_SIMPLE), names), single)
+        return F.when(F.locate("}", value) == F.length(value), F.from_json(value, schema))
 
     def _wrapped(self, names: Sequence[str]) -> Column:
         """JSON that is not as simple, or of which nothing was found: as a part of an object that must be whole.
 
         It takes Spark twice as long, and few records need it.
         """
-        value = _value()
+        value = F.col(ROW + "value").cast("string")
         whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
         return F.when(_nothing(names), F.from_json(whole, f"record struct<{_schema(names)}>, {_END} string"))
 
@@ -132,10 +128,6 @@ class Records:
                 _nothing(names) & wrapped["record"].isNull(), "JSON, but not an object"
             )
         return reasons
-
-
-def _value() -> Column:
-    return F.col(ROW + "value").cast("string")
 
 
 def _schema(names: Sequence[str]) -> str:
