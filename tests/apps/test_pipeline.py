@@ -18,10 +18,9 @@ from anabranch.apps import (
     MemorySink,
     Pipeline,
     WordCount,
-    own_session,
 )
 from anabranch.cli.progress import batch_line
-from anabranch.errors import ConfigError, InputError, QueryError
+from anabranch.errors import ConfigError, QueryError
 from anabranch.groupings import PartialKeyGrouping
 from anabranch.spark.progress import BatchMetrics
 
@@ -155,8 +154,19 @@ def test_a_topic_is_not_read_and_written_by_one_query(tmp_path, sink, dead):
     assert not (tmp_path / "c").exists()
 
 
-def test_a_master_that_does_not_answer_is_named_before_spark_starts(monkeypatch):
-    monkeypatch.setattr("anabranch.apps.pipeline.SparkSession.getActiveSession", lambda: None)
-    refused = pytest.raises(InputError, match=r"no Spark master answers at spark://127\.0\.0\.1:1; start one there")
-    with refused, own_session("none", "spark://127.0.0.1:1"):
-        pass
+def test_kafka_does_not_say_which_topic_it_does_not_know_but_the_error_does(tmp_path):
+    source, sink = KafkaSource("kafka://h:1/words?format=text"), KafkaSink("kafka://h:1/counts", "word")
+    unknown = RuntimeError("x.UnknownTopicOrPartitionException: This server does not host this topic-partition.")
+    reading = Pipeline(WordCount(), source, MemorySink(), Checkpoint(str(tmp_path)))
+    assert reading._cause(unknown).startswith("h:1 has no topic words, or none that this user may see; make it with ")
+    assert " or h:1 has no topic counts, " in replace(reading, sink=sink)._cause(unknown)
+
+
+def test_a_spark_that_ended_with_the_signal_that_stops_a_run_is_no_failure(pipeline: Pipeline, monkeypatch):
+    def start(*_: object) -> None:
+        raise ConnectionRefusedError("Java is gone")
+
+    monkeypatch.setattr(Pipeline, "start", start)
+    pipeline.run(None, Events(stop=True))  # type: ignore[arg-type]
+    with pytest.raises(ConnectionRefusedError):
+        pipeline.run(None, Events())  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ from anabranch.apps.geo_trends import GeoTrends
 from anabranch.apps.hashtags import Hashtags
 from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.named import named, names
-from anabranch.apps.pipeline import Events, Pipeline, own_session
+from anabranch.apps.pipeline import Events, Pipeline
+from anabranch.apps.session import own_session
 from anabranch.apps.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
 from anabranch.apps.source import FileSource, GeneratorSource, Source, source
 from anabranch.apps.vwap import Vwap

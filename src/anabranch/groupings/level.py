@@ -1,0 +1,217 @@
+"""Spillway's levelling: keys that are split already even the workers out over the flows they have.
+
+The flows of a chunk's split keys are listed one after the other, and the kernels that run over them take flat arrays:
+this is most of what a plan costs with many workers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.groupings.chunk import Chunk
+from anabranch.groupings.flows import CHUNKS, Flows, decay
+from anabranch.kernels import njit
+
+# A key with less than this part of a worker's target is placed once, after the heavier ones; those are levelled.
+_LEVELLED = 0.25
+_SWEEPS = 2
+
+
+@njit(cache=True)
+def level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
+    """Choose quotas so that loads are level: sweeps over the heavy keys from where the last chunk left them.
+
+    Split keys are in `chunk.order` by falling count afterwards, and their flows in `chunk.dealt`.
+    """
+    order, counts, starts, lengths = chunk.order, chunk.counts, chunk.starts, chunk.lengths
+    dealt, towards, widths, volumes, loads = chunk.dealt, chunk.towards, chunk.widths, chunk.volumes, chunk.loads
+    _order(order, chunk.sorted, counts, n_split)
+    fixed = loads.copy()
+    total, narrowest = 0.0, np.inf
+    for target in chunk.targets:
+        total += target
+        narrowest = target if target < narrowest else narrowest
+    heavy, least = 0, _LEVELLED * (total / len(loads))
+    while heavy < n_split and counts[order[heavy]] >= least:
+        heavy += 1
+    lists = (starts, lengths, dealt, towards, widths, volumes, loads)
+    first, following, workers = flows.first, flows.following, flows.workers
+    n = _resume(
+        order, chunk.slots, counts, first, following, workers, flows.parts, chunk.targets, heavy, n_split, *lists
+    )
+    for _ in range(_SWEEPS):
+        _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, -1.0, heavy)
+    _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, rounding, n_split)
+    _add_up(dealt, towards, flows.quotas, fixed, loads, n)
+    _warm(order, chunk.slots, counts, flows.heat, flows.seen, flows.counts[CHUNKS], n_split)
+
+
+@njit(cache=True)
+def _order(order: NDArray[np.int32], room: NDArray[np.int32], counts: NDArray[np.int64], n_split: int) -> None:
+    """Split keys by falling count, to the power of two."""
+    starts = np.zeros(66, np.int64)
+    for a in range(n_split):
+        starts[64 - _magnitude(counts[order[a]])] += 1
+    total = 0
+    for i in range(66):
+        starts[i], total = total, total + starts[i]
+    for a in range(n_split):
+        at = 64 - _magnitude(counts[order[a]])
+        room[starts[at]] = order[a]
+        starts[at] += 1
+    order[:n_split] = room[:n_split]
+
+
+@njit(cache=True, inline="always")
+def _magnitude(count: int) -> int:
+    bits = 0
+    while count > 0:
+        count >>= 1
+        bits += 1
+    return bits
+
+
+@njit(cache=True)
+def _resume(
+    order: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int32],
+    following: NDArray[np.int32],
+    workers: NDArray[np.int32],
+    parts: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    heavy: int,
+    n_split: int,
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    dealt: NDArray[np.int32],
+    towards: NDArray[np.uint32],
+    widths: NDArray[np.float64],
+    volumes: NDArray[np.float64],
+    loads: NDArray[np.float64],
+) -> int:
+    """List the flows of all split keys, place the heavy ones as in the last chunk; the number of flows."""
+    n = 0
+    for a in range(n_split):
+        j = order[a]
+        begin, total, flow = n, 0.0, first[slots[j]]
+        while flow >= 0:
+            dealt[n], towards[n], widths[n] = flow, workers[flow], targets[workers[flow]]
+            volumes[n] = parts[flow] if a < heavy else 0.0
+            total += volumes[n]
+            n += 1
+            flow = following[flow]
+        starts[j], lengths[j] = begin, n - begin
+        for at in range(begin, n if total > 0.0 else begin):
+            volumes[at] = volumes[at] / total * counts[j]
+            loads[towards[at]] += volumes[at]
+    return n
+
+
+@njit(cache=True)
+def _sweep(
+    order: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    dealt: NDArray[np.int32],
+    towards: NDArray[np.uint32],
+    widths: NDArray[np.float64],
+    volumes: NDArray[np.float64],
+    loads: NDArray[np.float64],
+    quotas: NDArray[np.int64],
+    parts: NDArray[np.float64],
+    narrowest: float,
+    rounding: float,
+    n_keys: int,
+) -> None:
+    """Take up one key after the other and pour it over its flows like water: the lowest workers rise to one level.
+
+    `rounding` below 0 leaves volumes as they are. Otherwise they become whole tuples, so that no sum along the flows of
+    a key is off by one or more. One kernel for both, without calls: a call counts references to all these arrays.
+    """
+    for a in range(n_keys - 1, -1, -1):
+        j = order[a]
+        # Unsigned, or numba would look for negative indices in every access.
+        count, begin, end = counts[j], np.uint64(starts[j]), np.uint64(starts[j] + lengths[j])
+        water, width, top = float(count), 0.0, 0.0
+        for at in range(begin, end):
+            # What is there without the key, until the key is poured.
+            ground = loads[towards[at]] - volumes[at]
+            volumes[at] = ground
+            water += ground
+            width += widths[at]
+            top = ground if ground > top else top
+        level = water / width
+        # Where the level is above all ground it is right. If not, the next one is lower, and so on.
+        while top >= level * narrowest:
+            water, width, top = float(count), 0.0, 0.0
+            for at in range(begin, end):
+                # Adding 0 instead of skipping: which worker is below is a coin toss to the processor.
+                below = volumes[at] < level * widths[at]
+                ground = volumes[at] if below else 0.0
+                water += ground
+                width += widths[at] if below else 0.0
+                top = ground if ground > top else top
+            if width <= 0.0 or water / width >= level - 1e-9:
+                break
+            level = water / width
+        poured, given, last = rounding, 0, begin
+        for at in range(begin, end):
+            ground, volume = volumes[at], level * widths[at] - volumes[at]
+            volume = volume if volume > 0.0 else 0.0
+            if rounding < 0.0:
+                volumes[at] = volume
+                loads[towards[at]] = ground + volume
+                continue
+            flow, before = dealt[at], given
+            poured += volume
+            whole = int(poured) if poured < count else count
+            given = whole if whole > given else given
+            quotas[flow] = given - before
+            parts[flow] = (given - before) / count
+            loads[towards[at]] = ground + volume + ((given - before) - volume)
+            last = np.uint64(at) if volume > 0.0 else last
+        if rounding >= 0.0 and given < count:
+            flow = dealt[last]
+            quotas[flow] += count - given
+            parts[flow] = quotas[flow] / count
+            loads[towards[last]] += count - given
+
+
+@njit(cache=True)
+def _add_up(
+    dealt: NDArray[np.int32],
+    towards: NDArray[np.uint32],
+    quotas: NDArray[np.int64],
+    fixed: NDArray[np.float64],
+    loads: NDArray[np.float64],
+    n: int,
+) -> None:
+    """Loads from whole tuples: after so many fractions, room for one tuple would be room for 0.999… of it."""
+    loads[:] = fixed
+    for at in range(n):
+        loads[towards[at]] += quotas[dealt[at]]
+
+
+@njit(cache=True)
+def _warm(
+    order: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    heat: NDArray[np.float64],
+    seen: NDArray[np.int64],
+    now: int,
+    n_split: int,
+) -> None:
+    """Heat of the split keys that came; most of them were there in the chunk before, too."""
+    age, left = -1, 1.0
+    for a in range(n_split):
+        slot = slots[order[a]]
+        if now - seen[slot] != age:
+            age = now - seen[slot]
+            left = decay(age)
+        heat[slot] = heat[slot] * left + counts[order[a]]
+        seen[slot] = now
