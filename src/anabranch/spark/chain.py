@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, _parse_datatype_string
 
 from anabranch.aggregates import Aggregate, Types
@@ -28,6 +27,7 @@ from anabranch.spark.location import absolute
 from anabranch.spark.operator import Operate
 from anabranch.spark.remember import Remember
 from anabranch.spark.requirements import check_spark, check_state_store, parallelism
+from anabranch.spark.resident import on_slots
 from anabranch.spark.step import Step, Update
 from anabranch.spark.types import arrow_of
 from anabranch.spark.worker import Bound, Summary
@@ -238,8 +238,8 @@ class Chain:
         rows = rows.mapInArrow(Enter(operators[0], settings).__call__, ROWS)
         for number in range(len(operators)):
             worker = Operate if operators[number].step is None else Remember
-            rows = _on_slots(rows, worker(operators, number, settings), ROWS)
-        merged = _on_slots(rows, MergeAll(operators), BLOBS)
+            rows = on_slots(rows, worker(operators, number, settings), ROWS)
+        merged = on_slots(rows, MergeAll(operators), BLOBS)
         return self._results(merged)
 
     def _operators(self) -> tuple[Operator, ...]:
@@ -285,10 +285,6 @@ class Chain:
 def answers_of(rows: DataFrame, operator: str) -> DataFrame:
     """Answers of one operator, as columns: what `groupBy(key).agg(…)` would give."""
     return rows.where(F.col(OPERATOR) == operator).select(f"{quote(operator)}.*")
-
-
-def _on_slots(rows: DataFrame, processor: StatefulProcessor, schema: str) -> DataFrame:
-    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode="None")
 
 
 def _keys(schema: StructType, key: str | Sequence[str]) -> tuple[str, ...]:

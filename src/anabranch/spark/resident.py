@@ -38,15 +38,16 @@ def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Set
     if settings.regime == "resident":
         ship = _Ship(summary, settings, slots_of(settings.n_workers), split=False)
         keep = Keep(summary, aggregators, settings)
-        blobs = _on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
+        blobs = on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
     else:
         blobs = routed.mapInArrow(_Ship(summary, settings, aggregators, split=True).__call__, _SCHEMA)
-    merged = _on_slots(blobs, _Merge(summary))
+    merged = on_slots(blobs, _Merge(summary))
     return merged.mapInArrow(_unpack, partial_schema(schema, summary))
 
 
-def _on_slots(blobs: DataFrame, processor: StatefulProcessor) -> DataFrame:
-    return blobs.groupBy("slot").transformWithState(processor, _SCHEMA, outputMode="Update", timeMode="None")
+def on_slots(rows: DataFrame, processor: StatefulProcessor, schema: str = _SCHEMA) -> DataFrame:
+    """Rows of `schema` that a processor makes of those that come to each slot."""
+    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode="None")
 
 
 def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
