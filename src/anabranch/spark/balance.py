@@ -71,8 +71,9 @@ def balance(
         Emulated work a row in microseconds, for trials: a delay.
     deal_by
         Columns that together tell rows apart, such as Kafka's ``["partition", "offset"]``. On the planned edge the rows
-        of a split key are then dealt out by them, not by chance, so that a batch that is replayed after a restart
-        routes as it did the first time. The answer is the same either way.
+        of a split key are then dealt out by them, not by their numbers within their tasks. A batch that is replayed
+        then routes as it did the first time even where the order of the rows is not fixed (behind a join), and over
+        Spark Connect, where rows have no numbers. The answer is the same either way.
     """
     check_spark(df.sparkSession)
     df, keys = with_keys(df, key)
