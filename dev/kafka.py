@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import fcntl
 import os
 import shutil
 import signal
@@ -70,12 +71,16 @@ def connector_jars() -> Path:
 
 
 def _fetched(name: str, modules: Sequence[tuple[str, str, str]], *, transitive: bool) -> Path:
-    """Jars under `name`; the folder gets its name when it is whole, so a fetch that broke off does not count."""
+    """Jars under `name`; the folder gets its name when it is whole, so a fetch that broke off does not count.
+
+    Whoever comes second waits: Ivy's cache is not made for two at once.
+    """
     folder = HOME / name
-    if folder.is_dir():
-        return folder
     HOME.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
+    with open(HOME / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
         ivy_file = Path(made) / "ivy.xml"
         ivy_file.write_text(_ivy_xml(modules, transitive))
         ivy = [java(), "-jar", str(_ivy()), "-cache", str(HOME / "cache"), "-ivy", str(ivy_file)]

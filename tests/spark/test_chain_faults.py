@@ -74,7 +74,7 @@ def decided(folder: Path) -> tuple[bytes | None, bytes | None]:
     return ledger.found(query, placement_name(MOVED)), ledger.found(query, f"{MOVED:012d}/tables")
 
 
-def test_a_driver_killed_at_any_step_of_a_migration_loses_and_doubles_nothing(spark: object, tmp_path: Path) -> None:
+def test_a_driver_killed_at_any_step_of_a_migration_loses_and_doubles_nothing(java: None, tmp_path: Path) -> None:
     made, folder = tables(), tmp_path / "chain"
     faults = [("decided", MOVED, "driver"), ("written", MOVED, "driver")]
     job = {"master": "local[2]", "data": write(tmp_path / "data", made[:4]), "files_a_batch": 1}
@@ -129,7 +129,7 @@ def surprises(made: list[pa.Table]) -> Answer:
 
 
 def test_states_that_travel_arrive_once_however_often_drivers_and_tasks_die_on_the_way(
-    spark: object, tmp_path: Path
+    java: None, tmp_path: Path
 ) -> None:
     made, folder = tables(changes=MOVED), tmp_path / "step"
     again = 2 * MOVED

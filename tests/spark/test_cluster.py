@@ -45,8 +45,7 @@ Event = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def cluster(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Takes the session only to be skipped where that is: without Java."""
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "found").mkdir()
     with Cluster(folder, environment={"ANABRANCH_TEST_FOUND": str(folder / "found")}) as running:
