@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
 # Three processes: one has the Spark session, the others mostly wait for processes that were killed to come back.
-SHARED := -n 3 --dist loadgroup
+SHARED := -n 3 --dist loadgroup --no-loadscope-reorder
 PYSPARK ?=
 N := 3
 DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html

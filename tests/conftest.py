@@ -33,6 +33,7 @@ settings.register_profile(
 settings.load_profile("anabranch")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in its own
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the session, and those of every other file, in one process each; begin with what lasts."""
     if not hasattr(config, "workerinput"):
@@ -43,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     items.sort(key=lambda item: 0 if of_session(item) else 1 if item.get_closest_marker("slow") else 2)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("session" if of_session(item) else str(item.path)))
+        item.add_marker(pytest.mark.xdist_group("session" if of_session(item) else item.path.stem))
 
 
 @pytest.fixture(scope="session")
