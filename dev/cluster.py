@@ -24,6 +24,8 @@ import pyspark
 from dev.links import Links
 
 FOLDER = Path(__file__).parents[1] / ".cluster"
+# For Java that lives for minutes and waits most of the time: to compile it well takes longer than it runs.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PROCESSES = "processes.json"
 _START_S = 60
 
@@ -102,6 +104,7 @@ class Cluster:
             # Web pages, too, are served on this address only.
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
             "SPARK_LOCAL_DIRS": str(self.folder / "blocks"),
             # It would listen on a fixed port.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",

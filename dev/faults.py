@@ -28,7 +28,7 @@ from confluent_kafka import Producer
 
 from anabranch.streams import Zipf
 from dev import topics
-from dev.cluster import Cluster, end
+from dev.cluster import SHORT_LIVED, Cluster, end
 from dev.kafka import Broker, KafkaMissing, connector_jars
 
 GROUPINGS = ("partial-key", "fish", "dstream", "spillway")
@@ -45,6 +45,8 @@ _SPARK = {
     "spark.shuffle.io.retryWait": "1s",
     "spark.executor.memory": "700m",
     "spark.driver.memory": "700m",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "20s",
     "spark.network.timeoutInterval": "10s",

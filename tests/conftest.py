@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     items.sort(key=lambda item: 0 if of_session(item) else 1 if item.get_closest_marker("slow") else 2)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("session" if of_session(item) else item.path.stem))
+        file = f"{item.path.parent.name}/{item.path.stem}"
+        item.add_marker(pytest.mark.xdist_group("session" if of_session(item) else file))
 
 
 @pytest.fixture(scope="session")
@@ -110,12 +111,14 @@ def spark(
     # Python workers start the system's python3, and the driver binds to an outside interface, unless told before start.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from dev.cluster import SHORT_LIVED
     from pyspark.sql import SparkSession
 
     session = (
         SparkSession.builder.master("local[2]")
         .appName("anabranch-tests")
         .config("spark.driver.memory", "2g")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.jars", _connector(request))
         # Python workers are forked from a process that has loaded numba: without it, loading takes most of the time.
         .config("spark.python.daemon.module", "anabranch.spark.daemon")

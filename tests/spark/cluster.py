@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from dev.cluster import end
+from dev.cluster import SHORT_LIVED, end
 
 DRIVERS = Path(__file__).parent / "drivers"
 # Long, because it only has to end what hangs.
 _TIMEOUT_S = 1200
 _CONF = {
     "spark_driver_memory": "1g",
+    "spark_driver_extraJavaOptions": SHORT_LIVED,
+    "spark_executor_extraJavaOptions": SHORT_LIVED,
     "spark_ui_enabled": "false",
     "spark_sql_shuffle_partitions": "4",
     "spark_sql_execution_arrow_maxRecordsPerBatch": "2000",
