@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -77,8 +78,7 @@ def _fetched(name: str, modules: Sequence[tuple[str, str, str]], *, transitive: 
     """
     folder = HOME / name
     HOME.mkdir(exist_ok=True)
-    with open(HOME / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(HOME), tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
         if folder.is_dir():
             return folder
         ivy_file = Path(made) / "ivy.xml"
@@ -93,6 +93,16 @@ def _fetched(name: str, modules: Sequence[tuple[str, str, str]], *, transitive: 
             raise KafkaMissing(f"the jars of the Kafka {name} could not be fetched: {' / '.join(lines[-3:])}")
         os.rename(Path(made) / "jars", folder)
     return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _ivy_xml(modules: Sequence[tuple[str, str, str]], transitive: bool) -> str:
