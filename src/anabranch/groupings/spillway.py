@@ -25,7 +25,9 @@ from anabranch.sketches.slot_table import home as probe_from
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # What one of several sources lets pass, for theirs even out: standard deviations of its own, and, as far as replicas
 # are dear, what rare keys bring to a worker above their mean.
-_SLACK, _SLACK_STEEP = 0.15, 0.45
+_SLACK, _SLACK_STEEP = 0.15, 0.35
+# Sources that do not talk choose partly the same replicas: together n of them have n to this power as many as one.
+_APART = 0.65
 _CELLS = 1 << 16
 # A task on Spark does not know how many there are, and says many.
 _SOURCES = 32
@@ -189,7 +191,7 @@ class SpillwayRouter(MeasuringRouter):
             n,
             spill.place(work, self.flows, n),
             self.frequency,
-            self.offsets,
+            self._ahead(work.targets),
             tolerance,
             slack,
             chance,
@@ -198,6 +200,11 @@ class SpillwayRouter(MeasuringRouter):
         )
         self.meta[_USED] += self.n_replicas - before
         return n_split
+
+    def _ahead(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`offsets` against their mean: if all were ahead, none would be, and there must be room for every tuple."""
+        ahead: NDArray[np.float64] = self.offsets - targets * (self.offsets.sum() / max(1e-9, targets.sum()))
+        return ahead
 
     @property
     def _most(self) -> int:
@@ -227,10 +234,10 @@ class SpillwayRouter(MeasuringRouter):
 
         The more, the dearer replicas are.
         """
-        used = max(0.0, float(self.meta[_USED]) - self.n_workers)
+        used = float(self.meta[_USED])
         if not self.meta[_POOLED]:
-            # Sources that do not talk choose partly the same replicas.
-            used *= math.sqrt(min(self.n_sources, _SOURCES))
+            used *= min(self.n_sources, _SOURCES) ** _APART
+        used = max(0.0, used - self.n_workers)
         drawn = min(used / max(1.0, self.grouping.budget * self._all_keys()), (_MOST - _LEAST) / _STEEP)
         tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
         if self.n_sources == 1:
