@@ -3,8 +3,7 @@
     .venv/bin/python benchmarks/spark_growth.py [--only PART] [--repeats 7] [--write] [--quick]
 
 local[2], 16 workers, Zipf z=1.4, 10⁵ keys. Times are medians of interleaved repeats within this run. --quick is a trial
-at small sizes; --write stores the parts that ran in
-benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
+at small sizes; --write stores the parts that ran in benchmarks/results/spark_growth.md. Exits 1 where a claim fails.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
 from anabranch.groupings import Grouping, Spillway
@@ -106,7 +104,7 @@ def batches_part(spark: SparkSession, options: argparse.Namespace, claims: Claim
     )
     lines = prose(
         f"{n_batches} batches of 1000 tuples, 1000 keys. MB of the driver's Python process (resident), and of the JVM's heap in use after a garbage collection; one query at "
-        "a time. In local mode the JVM runs the tasks too, so the heap holds theirs; states are in RocksDB, outside it. What Spark "
+        "a time, looked at between batches. In local mode the JVM runs the tasks too, so the heap holds theirs; states are in RocksDB, outside it. What Spark "
         "keeps for its web pages is bounded to 50 jobs and stages."
     )
     lines += header("edge", "batch", "Python MB", "heap MB", "ledger files", "s a batch")
@@ -129,29 +127,25 @@ def flat(claims: Claims, what: str, early: list[float], late: list[float]) -> No
 
 
 def watched(spark: SparkSession, data: Path, edge: str, n_batches: int) -> list[Memory]:
-    """Run the query over all files, and look ten times."""
-    stream = spark.readStream.schema("key string, value double").option("maxFilesPerTrigger", 1).parquet(str(data))
+    """Run one query over all files, handed to it in ten lots, and look after each lot, when no batch runs."""
     found: list[Memory] = []
     with tempfile.TemporaryDirectory() as scratch:
-        ledger = f"{scratch}/ledger"
-        writer = summed(stream, edge, ledger, n_workers=2).writeStream.outputMode("update").format("noop")
-        query = writer.option("checkpointLocation", f"{scratch}/checkpoint").trigger(availableNow=True).start()
-        step = n_batches // 10
+        ledger, arriving = f"{scratch}/ledger", Path(f"{scratch}/arriving")
+        arriving.mkdir()
+        stream = spark.readStream.schema("key string, value double").option("maxFilesPerTrigger", 1)
+        counted = summed(stream.parquet(str(arriving)), edge, ledger, n_workers=2)
+        writer = counted.writeStream.outputMode("update").format("noop")
+        query = writer.option("checkpointLocation", f"{scratch}/checkpoint").start()
+        files, step = sorted(data.iterdir()), n_batches // 10
         for batch in range(step, n_batches + 1, step):
             began = time.perf_counter()
-            wait_for(query, batch)
+            for file in files[batch - step : batch]:
+                (arriving / file.name).symlink_to(file)
+            query.processAllAvailable()
             found.append(measure(spark, batch, ledger, (time.perf_counter() - began) / step))
             say(f"{edge}: {found[-1]}")
-        query.awaitTermination()
+        query.stop()
     return found
-
-
-def wait_for(query: StreamingQuery, batch: int) -> None:
-    """Until the query has done so many batches, or ended."""
-    while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] + 1 < batch):
-        time.sleep(0.25)
-    if error := query.exception():
-        raise error
 
 
 def measure(spark: SparkSession, batch: int, ledger: str, seconds: float) -> Memory:

@@ -154,9 +154,19 @@ def test_the_planned_edge_deals_rows_out_by_their_offsets(spark):
 
 
 @pytest.mark.spark
-def test_the_example_of_the_guide_builds(spark, broker):
+def test_the_examples_of_the_guide_run(spark, broker, capsys):
+    from pyspark.sql import functions
+
+    from dev import topics
+
     guide = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    reading, block = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    topic = topics.create(broker.servers, "guide-counts")
+    rows = ({"word": "river", "count": count, "batch": batch} for batch, count in ((1, 1042), (0, 17)))
+    topics.send(broker.servers, topic, [json.dumps(row).encode() for row in rows])
+    reading = reading.replace("127.0.0.1:9092", broker.servers).replace('"counts"', f'"{topic}"')
+    exec(reading, {"spark": spark, "F": functions})
+    assert re.search(r"river\|\s+1042\|", capsys.readouterr().out)
     names: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
         exec(block.replace("state/ledger", f"{folder}/ledger"), names)

@@ -190,7 +190,7 @@ def test_a_claim_is_for_one_configuration(ledger):
         (Settings(Fish(), 4, "adaptive", keys=("word",)), r"with keys \['key'\], this one has \['word'\]"),
         (Settings(Fish(), 4, "adaptive", seed=1, keys=("key",)), "with seed 0, this one has 1"),
     ]:
-        with pytest.raises(ConfigError, match=f"{message}; keep the old settings, or start with a new checkpoint"):
+        with pytest.raises(ConfigError, match=f"{message}; keep the old settings, or name a new ledger"):
             ledger.claim(other.identity())
     ledger.claim(mine)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
@@ -13,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.apps.answering import answering
 from anabranch.apps.app import App
 from anabranch.apps.balancing import ROW
 from anabranch.apps.connection import Connection
@@ -27,7 +27,6 @@ STARTS = ("earliest", "latest")
 _IDENTITY = ("partition", "offset")
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _SECRET = re.compile(r"(sasl|ssl|security|kafka)\.|password|secret|token|jaas", re.IGNORECASE)
-_ANSWER_S = 5.0
 # Kafka's own defaults, 500 records and a megabyte at a time, are for consumers that look at each record.
 _FETCH = {"kafka.max.poll.records": "20000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
 
@@ -83,14 +82,8 @@ class KafkaAddress:
 
     def check(self) -> None:
         """See that a broker can be reached; Kafka's own clients would try for minutes."""
-        for server in self.servers.split(","):
-            host, _, port = server.rpartition(":")
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
-                return
-            except OSError:
-                continue
-        raise InputError(f"no Kafka broker answers at {self.servers}; start one there, or correct the address")
+        if not answering(self.servers):
+            raise InputError(f"no Kafka broker answers at {self.servers}; start one there, or correct the address")
 
     def options(self, connection: Connection) -> dict[str, str]:
         """What both ends of Spark's connector need."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from anabranch.apps.answering import answering
 from anabranch.apps.app import App
 from anabranch.apps.balancing import Balancing
 from anabranch.apps.cause import is_indeterminate, root_cause
@@ -27,7 +27,6 @@ from anabranch.spark import session
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 
 _POLL_S = 0.25
-_ANSWER_S = 5.0
 
 
 @contextmanager
@@ -55,14 +54,8 @@ def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterat
 
 def _check_master(master: str | None) -> None:
     """See that a standalone master can be reached; Spark would try for a minute and end in a traceback."""
-    if master is None or not master.startswith("spark://"):
-        return
-    for server in master.removeprefix("spark://").split(","):
-        host, _, port = server.rpartition(":")
-        with suppress(OSError, ValueError):
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
-            return
-    raise InputError(f"no Spark master answers at {master}; start one there, or correct the address")
+    if master is not None and master.startswith("spark://") and not answering(master.removeprefix("spark://")):
+        raise InputError(f"no Spark master answers at {master}; start one there, or correct the address")
 
 
 def _no(*_: object) -> None:

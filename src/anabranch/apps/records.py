@@ -98,7 +98,7 @@ class Records:
         value = F.col("value").cast("string")
         if self.format == "text":
             return F.struct(value.alias("value"))
-        schema = ", ".join(f"`{name}` string" for name in names)
+        schema = _schema(names)
         if self.format == "csv":
             # One column more than there should be, to see whether there are.
             trimmed = F.rtrim(value, F.lit("\r\n"))
@@ -113,8 +113,7 @@ class Records:
         """
         value = F.col(ROW + "value").cast("string")
         whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
-        schema = ", ".join(f"`{name}` string" for name in names)
-        return F.when(_nothing(names), F.from_json(whole, f"record struct<{schema}>, {_END} string"))
+        return F.when(_nothing(names), F.from_json(whole, f"record struct<{_schema(names)}>, {_END} string"))
 
     def _unreadable(self, names: Sequence[str]) -> Column:
         """The reason why a value is not of this format, or null."""
@@ -129,6 +128,10 @@ class Records:
                 _nothing(names) & wrapped["record"].isNull(), "JSON, but not an object"
             )
         return reasons
+
+
+def _schema(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}` string" for name in names)
 
 
 def _nothing(names: Sequence[str]) -> Column:
