@@ -132,8 +132,13 @@ def flow_to(flows: Flows, slot: int, worker: int) -> int:
 @njit(cache=True)
 def decayed(flows: Flows, slot: int) -> float:
     """Heat of a split key now."""
-    age = min(flows.counts[CHUNKS] - flows.seen[slot], 1000)
-    return float(flows.heat[slot] * 0.5 ** (age / _HALF_LIFE))
+    return float(flows.heat[slot] * decay(flows.counts[CHUNKS] - flows.seen[slot]))
+
+
+@njit(cache=True, inline="always")
+def decay(chunks: int) -> float:
+    """What is left of heat after so many chunks."""
+    return float(0.5 ** (min(chunks, 1000) / _HALF_LIFE))
 
 
 @njit(cache=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import arcs, flows, spill
+from anabranch.groupings.chunk import Chunk, work_space
 from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of
 from anabranch.groupings.flows import Flows
 from anabranch.groupings.grouping import Grouping, Router
@@ -151,7 +152,7 @@ class SpillwayRouter(MeasuringRouter):
         self.meta = np.zeros(5)
         self.offsets = np.zeros(n_workers)
         self.arcs = arcs.even(self._known_speeds())
-        self.work: spill.Chunk | None = None
+        self.work: Chunk | None = None
 
     def _known_speeds(self) -> NDArray[np.float64]:
         given = np.array(self.grouping.speeds or (1.0,))
@@ -163,9 +164,9 @@ class SpillwayRouter(MeasuringRouter):
         shares: NDArray[np.float64] = speeds / speeds.sum()
         return shares
 
-    def _space(self, n: int) -> spill.Chunk:
+    def _space(self, n: int) -> Chunk:
         if self.work is None or len(self.work.keys) < n or len(self.work.loads) != self.n_workers:
-            self.work = spill.work_space(max(n, 1024), len(self.flows.workers), self.n_workers)
+            self.work = work_space(max(n, 1024), len(self.flows.workers), self.n_workers)
         return self.work
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
@@ -182,7 +183,7 @@ class SpillwayRouter(MeasuringRouter):
         _deal(work.index_of, work.homes, work.slots, *lists, self.flows.workers, self.flows.quotas, out)
         self._end_chunk()
 
-    def _plan(self, work: spill.Chunk, n: int) -> int:
+    def _plan(self, work: Chunk, n: int) -> int:
         tolerance, slack, chance = self._tolerances()
         before = self.n_replicas
         n_split = spill.plan(
@@ -244,7 +245,7 @@ class SpillwayRouter(MeasuringRouter):
             return tolerance, 0.0, 0.0
         return tolerance, _SLACK + _SLACK_STEEP * drawn, min(1.0, drawn)
 
-    def _carry_over(self, work: spill.Chunk) -> None:
+    def _carry_over(self, work: Chunk) -> None:
         """Remember who was above its target, so that a source whose own noise hides it finds out in time."""
         if self.n_sources == 1 or self.meta[_POOLED]:
             return
@@ -402,7 +403,7 @@ def _find_homes(
 
 
 @njit(cache=True)
-def _remember(work: spill.Chunk, n: int, frequency: NDArray[np.float32]) -> int:
+def _remember(work: Chunk, n: int, frequency: NDArray[np.float32]) -> int:
     """Add the chunk to the long-run counters; the number of counters that are in use from now on."""
     fresh, mask = 0, len(frequency) - 1
     for j in range(n):
@@ -413,7 +414,7 @@ def _remember(work: spill.Chunk, n: int, frequency: NDArray[np.float32]) -> int:
 
 
 @njit(cache=True)
-def _open(work: spill.Chunk, all_flows: Flows, n_split: int) -> None:
+def _open(work: Chunk, all_flows: Flows, n_split: int) -> None:
     """List the flows that each split key is dealt out to."""
     at = 0
     for a in range(n_split):
