@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
     links: NDArray[np.int32]
     owners: NDArray[np.int32]
     volumes: NDArray[np.float64]
-    towards: NDArray[np.int32]
+    towards: NDArray[np.uint32]
     widths: NDArray[np.float64]
     dealt: NDArray[np.int32]
     starts: NDArray[np.int32]
@@ -69,7 +69,7 @@ def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
         links=np.zeros(n_keys + n_flows, np.int32),
         owners=of_flows(),
         volumes=np.zeros(n_flows),
-        towards=of_flows(),
+        towards=np.zeros(n_flows, np.uint32),
         widths=np.zeros(n_flows),
         dealt=of_flows(),
         starts=of_keys(),

@@ -27,25 +27,22 @@ def level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
     order, counts, starts, lengths = chunk.order, chunk.counts, chunk.starts, chunk.lengths
     dealt, towards, widths, volumes, loads = chunk.dealt, chunk.towards, chunk.widths, chunk.volumes, chunk.loads
     _order(order, chunk.sorted, counts, n_split)
-    chain = (flows.first, flows.following, flows.workers)
-    n = _list(order, chunk.slots, *chain, chunk.targets, starts, lengths, dealt, towards, widths, n_split)
     fixed = loads.copy()
-    heavy, least, narrowest = 0, _LEVELLED * chunk.targets.mean(), chunk.targets.min()
+    total, narrowest = 0.0, np.inf
+    for target in chunk.targets:
+        total += target
+        narrowest = target if target < narrowest else narrowest
+    heavy, least = 0, _LEVELLED * (total / len(loads))
     while heavy < n_split and counts[order[heavy]] >= least:
-        j = order[heavy]
-        _resume(starts[j], starts[j] + lengths[j], counts[j], dealt, towards, flows.parts, volumes, loads)
         heavy += 1
+    lists = (starts, lengths, dealt, towards, widths, volumes, loads)
+    first, following, workers = flows.first, flows.following, flows.workers
+    n = _resume(
+        order, chunk.slots, counts, first, following, workers, flows.parts, chunk.targets, heavy, n_split, *lists
+    )
     for _ in range(_SWEEPS):
-        for a in range(heavy - 1, -1, -1):
-            j = order[a]
-            _pour(starts[j], starts[j] + lengths[j], counts[j], towards, widths, narrowest, volumes, loads)
-    for a in range(n_split - 1, -1, -1):
-        j = order[a]
-        begin, end = starts[j], starts[j] + lengths[j]
-        if a >= heavy:
-            volumes[begin:end] = 0.0
-        _pour(begin, end, counts[j], towards, widths, narrowest, volumes, loads)
-        _round(begin, end, counts[j], rounding, dealt, towards, volumes, loads, flows.quotas, flows.parts)
+        _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, -1.0, heavy)
+    _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, rounding, n_split)
     _add_up(dealt, towards, flows.quotas, fixed, loads, n)
     _warm(order, chunk.slots, counts, flows.heat, flows.seen, flows.counts[CHUNKS], n_split)
 
@@ -76,127 +73,118 @@ def _magnitude(count: int) -> int:
 
 
 @njit(cache=True)
-def _list(
+def _resume(
     order: NDArray[np.int32],
     slots: NDArray[np.int32],
+    counts: NDArray[np.int64],
     first: NDArray[np.int32],
     following: NDArray[np.int32],
     workers: NDArray[np.int32],
+    parts: NDArray[np.float64],
     targets: NDArray[np.float64],
+    heavy: int,
+    n_split: int,
     starts: NDArray[np.int32],
     lengths: NDArray[np.int32],
     dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
+    towards: NDArray[np.uint32],
     widths: NDArray[np.float64],
-    n_split: int,
+    volumes: NDArray[np.float64],
+    loads: NDArray[np.float64],
 ) -> int:
-    """List the flows of all split keys, their workers and the targets of those, one after the other; how many."""
-    at = 0
+    """List the flows of all split keys, place the heavy ones as in the last chunk; the number of flows."""
+    n = 0
     for a in range(n_split):
         j = order[a]
-        starts[j] = at
-        flow = first[slots[j]]
+        begin, total, flow = n, 0.0, first[slots[j]]
         while flow >= 0:
-            dealt[at], towards[at], widths[at] = flow, workers[flow], targets[workers[flow]]
-            at += 1
+            dealt[n], towards[n], widths[n] = flow, workers[flow], targets[workers[flow]]
+            volumes[n] = parts[flow] if a < heavy else 0.0
+            total += volumes[n]
+            n += 1
             flow = following[flow]
-        lengths[j] = at - starts[j]
-    return at
+        starts[j], lengths[j] = begin, n - begin
+        for at in range(begin, n if total > 0.0 else begin):
+            volumes[at] = volumes[at] / total * counts[j]
+            loads[towards[at]] += volumes[at]
+    return n
 
 
 @njit(cache=True)
-def _resume(
-    begin: int,
-    end: int,
-    count: int,
+def _sweep(
+    order: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
     dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
-    parts: NDArray[np.float64],
-    volumes: NDArray[np.float64],
-    loads: NDArray[np.float64],
-) -> None:
-    """Place a key as in the last chunk."""
-    total = 0.0
-    for at in range(begin, end):
-        total += parts[dealt[at]]
-    for at in range(begin, end):
-        volumes[at] = parts[dealt[at]] / total * count if total > 0 else 0.0
-        loads[towards[at]] += volumes[at]
-
-
-@njit(cache=True)
-def _pour(
-    begin: int,
-    end: int,
-    count: int,
-    towards: NDArray[np.int32],
+    towards: NDArray[np.uint32],
     widths: NDArray[np.float64],
-    narrowest: float,
-    volumes: NDArray[np.float64],
-    loads: NDArray[np.float64],
-) -> None:
-    """Take a key up and pour it over its flows like water: the lowest workers rise to one level."""
-    water, width, top = float(count), 0.0, 0.0
-    for at in range(begin, end):
-        # What is there without the key, until the last loop.
-        ground = loads[towards[at]] - volumes[at]
-        volumes[at] = ground
-        water += ground
-        width += widths[at]
-        top = max(top, ground)
-    level = water / width
-    # Where the level is above all ground it is right. If not, the next one is lower, and again.
-    while top >= level * narrowest:
-        water, width, top = float(count), 0.0, 0.0
-        for at in range(begin, end):
-            # Adding 0 instead of skipping: which worker is below is a coin toss to the processor.
-            below = volumes[at] < level * widths[at]
-            ground = volumes[at] if below else 0.0
-            water += ground
-            width += widths[at] if below else 0.0
-            top = max(top, ground)
-        if width <= 0.0 or water / width >= level - 1e-9:
-            break
-        level = water / width
-    for at in range(begin, end):
-        ground = volumes[at]
-        volumes[at] = max(0.0, level * widths[at] - ground)
-        loads[towards[at]] = ground + volumes[at]
-
-
-@njit(cache=True)
-def _round(
-    begin: int,
-    end: int,
-    count: int,
-    rounding: float,
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
     volumes: NDArray[np.float64],
     loads: NDArray[np.float64],
     quotas: NDArray[np.int64],
     parts: NDArray[np.float64],
+    narrowest: float,
+    rounding: float,
+    n_keys: int,
 ) -> None:
-    """Whole tuples out of volumes, so that no sum along the flows is off by one or more."""
-    poured, given, last = rounding, 0, begin
-    for at in range(begin, end):
-        flow, volume, before = dealt[at], volumes[at], given
-        poured += volume
-        given = max(given, min(int(poured), count))
-        quotas[flow] = given - before
-        parts[flow] = (given - before) / count
-        loads[towards[at]] += (given - before) - volume
-        last = at if volume > 0.0 else last
-    if given < count:
-        quotas[dealt[last]] += count - given
-        parts[dealt[last]] = quotas[dealt[last]] / count
-        loads[towards[last]] += count - given
+    """Take up one key after the other and pour it over its flows like water: the lowest workers rise to one level.
+
+    `rounding` below 0 leaves volumes as they are. Otherwise they become whole tuples, so that no sum along the flows of
+    a key is off by one or more. One kernel for both, without calls: a call counts references to all these arrays.
+    """
+    for a in range(n_keys - 1, -1, -1):
+        j = order[a]
+        # Unsigned, or numba would look for negative indices in every access.
+        count, begin, end = counts[j], np.uint64(starts[j]), np.uint64(starts[j] + lengths[j])
+        water, width, top = float(count), 0.0, 0.0
+        for at in range(begin, end):
+            # What is there without the key, until the key is poured.
+            ground = loads[towards[at]] - volumes[at]
+            volumes[at] = ground
+            water += ground
+            width += widths[at]
+            top = ground if ground > top else top
+        level = water / width
+        # Where the level is above all ground it is right. If not, the next one is lower, and so on.
+        while top >= level * narrowest:
+            water, width, top = float(count), 0.0, 0.0
+            for at in range(begin, end):
+                # Adding 0 instead of skipping: which worker is below is a coin toss to the processor.
+                below = volumes[at] < level * widths[at]
+                ground = volumes[at] if below else 0.0
+                water += ground
+                width += widths[at] if below else 0.0
+                top = ground if ground > top else top
+            if width <= 0.0 or water / width >= level - 1e-9:
+                break
+            level = water / width
+        poured, given, last = rounding, 0, begin
+        for at in range(begin, end):
+            ground, volume = volumes[at], level * widths[at] - volumes[at]
+            volume = volume if volume > 0.0 else 0.0
+            if rounding < 0.0:
+                volumes[at] = volume
+                loads[towards[at]] = ground + volume
+                continue
+            flow, before = dealt[at], given
+            poured += volume
+            whole = int(poured) if poured < count else count
+            given = whole if whole > given else given
+            quotas[flow] = given - before
+            parts[flow] = (given - before) / count
+            loads[towards[at]] = ground + volume + ((given - before) - volume)
+            last = np.uint64(at) if volume > 0.0 else last
+        if rounding >= 0.0 and given < count:
+            flow = dealt[last]
+            quotas[flow] += count - given
+            parts[flow] = quotas[flow] / count
+            loads[towards[last]] += count - given
 
 
 @njit(cache=True)
 def _add_up(
     dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
+    towards: NDArray[np.uint32],
     quotas: NDArray[np.int64],
     fixed: NDArray[np.float64],
     loads: NDArray[np.float64],

@@ -43,39 +43,43 @@ def plan(
     mean, and `slack` standard deviations of what the others bring; `offsets` is added to its load, and `most` is the
     cap on a key's replicas. Returns the number of split keys.
     """
-    for worker in range(len(chunk.loads)):
-        chunk.loads[worker] += offsets[worker]
+    # Out of the tuple once: in a loop its references would be counted each time.
+    loads = chunk.loads
+    for worker in range(len(loads)):
+        loads[worker] += offsets[worker]
     level(chunk, flows, n_split, rounding)
     if _overflows(chunk, flows, n_split, tolerance, slack, chance):
         n_split = _spill(chunk, flows, n, n_split, frequency, most)
-    for worker in range(len(chunk.loads)):
-        chunk.loads[worker] -= offsets[worker]
+    for worker in range(len(loads)):
+        loads[worker] -= offsets[worker]
     return n_split
 
 
 @njit(cache=True)
 def place(chunk: Chunk, flows: Flows, n: int) -> int:
     """Send home what is not split, on top of `chunk.loads`; list the split keys and return their number."""
+    keys, counts, homes, slots, order = chunk.keys, chunk.counts, chunk.homes, chunk.slots, chunk.order
+    loads, noise, rare, split_keys, table = chunk.loads, chunk.noise, chunk.rare, flows.keys, flows.table
     mean = 0.0
     for target in chunk.targets:
-        mean += target / len(chunk.targets)
+        mean += target / len(loads)
     n_split = 0
-    chunk.noise[:] = chunk.loads
-    chunk.rare[:] = 0.0
+    noise[:] = loads
+    rare[:] = 0.0
     for j in range(n):
-        slot = slot_of(chunk.keys[j], flows.keys, flows.table)
-        chunk.slots[j] = slot
+        slot = slot_of(keys[j], split_keys, table)
+        slots[j] = slot
         if slot >= 0:
-            chunk.order[n_split] = j
+            order[n_split] = j
             n_split += 1
             continue
-        count, home = chunk.counts[j], chunk.homes[j]
-        chunk.loads[home] += count
+        count, home = counts[j], homes[j]
+        loads[home] += count
         if count <= _RARE:
-            chunk.rare[home] += count
+            rare[home] += count
             continue
         # The variance of a count is the count. A key that will have to be split shares its own among workers.
-        chunk.noise[home] += count if count <= mean else mean * mean / count
+        noise[home] += count if count <= mean else mean * mean / count
     return n_split
 
 
@@ -86,12 +90,13 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
     if slack > 0.0:
         lists = (chunk.order, chunk.counts, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards)
         _add_noise(*lists, flows.quotas, noise, n_split)
-    found = False
-    rare = chunk.rare.sum() / max(1.0, targets.sum())
+    found, rares = False, chunk.rare
+    rare = rares.sum() / max(1.0, targets.sum()) if chance > 0.0 else 0.0
     for worker in range(len(loads)):
         target = targets[worker]
-        noise[worker] = slack * np.sqrt(noise[worker])
-        noise[worker] += chance * max(0.0, chunk.rare[worker] - rare * target)
+        # Without slack no root is taken: it would be most of the work here.
+        noise[worker] = slack * np.sqrt(noise[worker]) if slack > 0.0 else 0.0
+        noise[worker] += chance * max(0.0, rares[worker] - rare * target)
         limit = target * (1.0 + tolerance) + noise[worker]
         limits[worker] = np.ceil(limit) if slack == 0.0 else max(limit, np.ceil(target))
         over = loads[worker] > limits[worker] + 1e-9
@@ -108,7 +113,7 @@ def _add_noise(
     starts: NDArray[np.int32],
     lengths: NDArray[np.int32],
     dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
+    towards: NDArray[np.uint32],
     quotas: NDArray[np.int64],
     noise: NDArray[np.float64],
     n_split: int,
@@ -146,7 +151,8 @@ def _list_keys(
 ) -> None:
     """Put whole keys on the lists of overloaded workers."""
     for j in range(n):
-        home = homes[j]
+        # Unsigned, or numba would look for negative indices.
+        home = np.uint32(homes[j])
         if heads[home] != -1 and slots[j] < 0:
             links[j] = heads[home]
             heads[home] = j
@@ -159,7 +165,7 @@ def _list_flows(
     starts: NDArray[np.int32],
     lengths: NDArray[np.int32],
     dealt: NDArray[np.int32],
-    towards: NDArray[np.int32],
+    towards: NDArray[np.uint32],
     quotas: NDArray[np.int64],
     owners: NDArray[np.int32],
     links: NDArray[np.int32],

@@ -25,7 +25,8 @@ from anabranch.sketches.slot_table import home as probe_from
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # What one of several sources lets pass, for theirs even out: standard deviations of its own, and, as far as replicas
-# are dear, what rare keys bring to a worker above their mean.
+# are dear, what rare keys bring to a worker above their mean. Steeper than this, streams that change lose balance: the
+# budget counts the replicas of all sources, and is overdrawn sooner than that of one.
 _SLACK, _SLACK_STEEP = 0.15, 0.35
 # Sources that do not talk choose partly the same replicas: together n of them have n to this power as many as one.
 # With 20 sources and 2.6 M tuples: 0.1 (Zipf z=2.0: hot keys), 0.3 (z=1.4), 0.4 (LN1), 0.55 and 0.6 (real streams), 0.9
@@ -68,7 +69,7 @@ class Spillway(Grouping):
         A worker spills when it is above its target by more than this part. Half of it while replicas are cheap, up to
         2.5 times of it when `budget` is overdrawn four times.
     budget
-        Replicas that may be added to balance, as a part of the distinct keys; n_workers more are free.
+        Replicas that may be added to balance, by all sources, as a part of the distinct keys; n_workers more are free.
     memory
         Chunks over which a source without a plan evens out a worker that is above its target again and again.
     chunk
