@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?=
 PYTEST_ARGS ?=
+# Three processes: one has the Spark session, the others mostly wait for processes that were killed to come back.
+SHARED := -n 3 --dist loadgroup
 PYSPARK ?=
 N := 3
 DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html
@@ -24,7 +26,7 @@ demo: $(STAMP) java ## count a skewed stream on Spark, key grouping beside Spill
 
 test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=... is passed on)
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## run the tests that need no JVM
 	$(BIN)/python -m pytest -m 'not spark' $(PYTEST_ARGS)
@@ -37,7 +39,7 @@ test-spark: java ## run the tests on Spark with another release: make test-spark
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ;]*\).*/\1/p' requirements.lock | grep -v -E '^(pyspark|py4j)==' >$(OTHER)/constraints
 	@$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OTHER)/constraints \
 	  -e '.[spark,connect,kafka,report,dev]' 'pyspark==$(PYSPARK)'
-	$(OTHER)/bin/python -m pytest -m spark $(PYTEST_ARGS)
+	$(OTHER)/bin/python -m pytest -m spark $(SHARED) $(PYTEST_ARGS)
 
 FAULTS_ARGS ?=
 faults: $(STAMP) java ## kill tasks, processes, hosts and the broker under a running stream; about an hour (FAULTS_ARGS='--faults 10')

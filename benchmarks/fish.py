@@ -361,12 +361,15 @@ class Latency(Section):
 
     n_tuples, n_seeds = 10_000_000, 3
 
+    def names(self) -> list[str]:
+        return [name for name in groupings.names() if not groupings.named(name).needs_table]
+
     def repeats(self, z: float, name: str) -> list[Cell]:
         settings = Settings(n_workers=128, n_sources=32)
         return seeds(Cell(self.n_tuples, z, groupings.named(name)(), settings), self.n_seeds)
 
     def cells(self) -> list[Cell]:
-        return [cell for z in (1.0, 1.4) for name in groupings.names() for cell in self.repeats(z, name)]
+        return [cell for z in (1.0, 1.4) for name in self.names() for cell in self.repeats(z, name)]
 
     def lines(self) -> list[str]:
         lines = [
@@ -391,7 +394,7 @@ class Latency(Section):
             ),
         ]
         for z in (1.0, 1.4):
-            for name in groupings.names():
+            for name in self.names():
                 repeats = self.repeats(z, name)
                 waits = [f"latency_{part}" for part in ("mean", "p50", "p95", "p99")]
                 rates = [rate / 1000 for rate in self.values(repeats, "saturation_rate")]

@@ -312,7 +312,9 @@ class Rivals:
         self.measured: dict[str, Figures] = {}
         self.sizes = [(w, s) for w in args.rival_workers for s in args.rival_sources]
         self.ours = ["spillway", "spillway pooled"]
-        self.others = [name for name in groupings.names() if name != "spillway"]
+        self.others = [
+            name for name in groupings.names() if name != "spillway" and not groupings.named(name).needs_table
+        ]
 
     def cell(self, stream: str, size: tuple[int, int], name: str) -> Cell:
         grouping, _, pooled = name.partition(" ")

@@ -28,7 +28,7 @@ WORKERS = (16, 128, 1024)
 BLOCK = 65_536
 STEP_S = 1e-5
 TARGETS = {"key": 300, "shuffle": 300, "partial-key": 60, "w-choices": 10, "d-choices": 6}
-TARGETS |= {"dstream": 20, "fish": 5, "dynamic-key": 10, "spillway": 20}
+TARGETS |= {"dstream": 20, "fish": 5, "dynamic-key": 10, "spillway": 20, "table": 25}
 PLANNING = 0.05
 FLAT = ("partial-key", "w-choices", "dstream", "dynamic-key")
 
@@ -56,6 +56,8 @@ def measure(n_tuples: int, candidates: list[str]) -> tuple[float, dict[str, list
     distinct, counts = np.unique(keys, return_counts=True)
     for name in groupings.names():
         grouping = groupings.named(name)().with_counts(distinct, counts)
+        if grouping.needs_table:
+            grouping = groupings.TableGrouping(distinct, np.arange(len(distinct)) % min(WORKERS))
         for n_workers in WORKERS:
             router = grouping.build(n_workers)
             router.route(keys[:BLOCK])

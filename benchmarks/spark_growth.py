@@ -153,7 +153,10 @@ def measure(spark: SparkSession, batch: int, ledger: str, seconds: float) -> Mem
     gc.collect()
     jvm = spark.sparkContext._jvm
     assert jvm is not None
-    jvm.java.lang.System.gc()
+    # What a collection finds to be no longer used, Spark's cleaner lets go of afterwards: broadcast tables above all.
+    for _ in range(3):
+        jvm.java.lang.System.gc()
+        time.sleep(1)
     heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = sum(len(names) for _, _, names in os.walk(ledger))

@@ -21,6 +21,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pyspark
 
+from dev.links import Links
+
 FOLDER = Path(__file__).parents[1] / ".cluster"
 _PROCESSES = "processes.json"
 _START_S = 60
@@ -40,6 +42,8 @@ class Cluster:
         Hosts, and what each of them offers.
     environment
         More variables of every process, which executors inherit.
+    links
+        Hosts in network namespaces to run on instead, which are there as long as the cluster is.
     """
 
     folder: Path
@@ -47,17 +51,23 @@ class Cluster:
     cores: int = 1
     memory: str = "1g"
     environment: Mapping[str, str] = field(default_factory=dict)
+    links: Links | None = None
     master: str = ""
     processes: list[psutil.Process] = field(default_factory=list)
 
     @property
     def hosts(self) -> list[str]:
         """Addresses of the hosts."""
-        return [f"127.0.0.{number}" for number in range(2, 2 + self.n_hosts)]
+        return self.links.hosts if self.links else [f"127.0.0.{number}" for number in range(2, 2 + self.n_hosts)]
+
+    @property
+    def own_host(self) -> str:
+        """Address of the master, and of a driver on this machine."""
+        return self.links.gateway if self.links else "127.0.0.1"
 
     def __enter__(self) -> Cluster:
         try:
-            self._start("master", "127.0.0.1", "org.apache.spark.deploy.master.Master", "--port", "0")
+            self._start("master", self.own_host, "org.apache.spark.deploy.master.Master", "--port", "0")
             self.master = self._said("master", r"Starting Spark master at (spark://\S+)")
             for host in self.hosts:
                 self.start_worker(host)
@@ -84,7 +94,8 @@ class Cluster:
         self.processes.remove(process)
 
     def _start(self, name: str, host: str, main: str, *options: str) -> None:
-        _check_address(host)
+        if self.links is None:
+            _check_address(host)
         spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
         variables = {
             "PYSPARK_PYTHON": sys.executable,
@@ -95,7 +106,8 @@ class Cluster:
             # It would listen on a fixed port.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
-        command = [str(spark_class), main, "--host", host, "--webui-port", "0", *options]
+        within = self.links.command(host) if self.links else []
+        command = [*within, str(spark_class), main, "--host", host, "--webui-port", "0", *options]
         with (self.folder / f"{name}.log").open("wb") as log:
             started = psutil.Popen(
                 command,

@@ -37,6 +37,8 @@ KINDS = {"task": 42, "python worker": 34, "executor": 9, "spark worker": 4, "bro
 _RATE = 500
 _BATCH = 5000
 _RECOVERY_S = 120.0
+# The first batches wait for kernels to be compiled, where they have not been before.
+_START_S = 600.0
 _SPARK = {
     # Blocks of a lost executor are gone for good: asking for them again is only waiting.
     "spark.shuffle.io.maxRetries": "1",
@@ -189,16 +191,17 @@ class Scene:
         names = [file.name for file in (self.folder / "checkpoint" / "commits").glob("[0-9]*")]
         return max(map(int, names), default=-1)
 
-    def recover(self, batches: int = 1) -> None:
+    def recover(self, batches: int = 1, within: float = _RECOVERY_S) -> None:
         """Wait for so many batches more; a driver that has given up is started again."""
-        goal, until = self.committed() + batches, time.monotonic() + _RECOVERY_S
+        goal, until = self.committed() + batches, time.monotonic() + within
         while self.committed() < goal:
             assert self.driver is not None
             if self.driver.poll() is not None:
                 self.tally.restarts += 1
                 self.start_driver()
             if time.monotonic() > until:
-                raise TimeoutError(f"no batch for {_RECOVERY_S:.0f} s; see {self.folder / 'driver.log'}")
+                said = (self.folder / "driver.log").read_text(errors="replace").splitlines()[-20:]
+                raise TimeoutError("\n".join([f"no batch for {within:.0f} s; the driver's last words:", *said]))
             time.sleep(0.2)
 
     def finish(self, sent: Counter[str]) -> Counter[str]:
@@ -259,7 +262,7 @@ def run(grouping: str, kinds: list[str], seed: int, folder: Path, *, say: bool =
         sender.start()
         try:
             scene.start_driver()
-            scene.recover(2)
+            scene.recover(2, within=_START_S)
             for number, kind in enumerate(kinds):
                 _inject(scene, kind)
                 if say:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import fcntl
 import os
 import shutil
 import signal
@@ -32,15 +33,20 @@ CONNECTOR = (
     ("org.apache.commons", "commons-pool2", "2.13.1"),
     ("org.scala-lang.modules", "scala-parallel-collections_2.13", "1.2.0"),
 )
+# Of the listener that wants a log-in.
+USER, PASSWORD = "tester", "barracuda"
 _START_S = 60.0
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
 log.dirs={data}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -65,12 +71,16 @@ def connector_jars() -> Path:
 
 
 def _fetched(name: str, modules: Sequence[tuple[str, str, str]], *, transitive: bool) -> Path:
-    """Jars under `name`; the folder gets its name when it is whole, so a fetch that broke off does not count."""
+    """Jars under `name`; the folder gets its name when it is whole, so a fetch that broke off does not count.
+
+    Whoever comes second waits: Ivy's cache is not made for two at once.
+    """
     folder = HOME / name
-    if folder.is_dir():
-        return folder
     HOME.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
+    with open(HOME / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=HOME, prefix=f"{name}-") as made:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
         ivy_file = Path(made) / "ivy.xml"
         ivy_file.write_text(_ivy_xml(modules, transitive))
         ivy = [java(), "-jar", str(_ivy()), "-cache", str(HOME / "cache"), "-ivy", str(ivy_file)]
@@ -135,6 +145,7 @@ class Broker:
     port: int = field(default_factory=free_port)
     pid: int | None = None
     _controller: int = field(default_factory=free_port)
+    _login: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Broker:
@@ -150,6 +161,11 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def login_servers(self) -> str:
+        """The address at which it wants the log-in of USER with PASSWORD, by SASL's PLAIN without TLS."""
+        return f"127.0.0.1:{self._login}"
+
+    @property
     def log(self) -> Path:
         """What it prints."""
         return self.folder / "broker.log"
@@ -161,7 +177,8 @@ class Broker:
             raise RuntimeError(f"something listens on {self.servers} already; choose another port")
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"
-        settings.write_text(_SERVER.format(port=self.port, controller=self._controller, data=self.folder / "data"))
+        ports = {"port": self.port, "login": self._login, "controller": self._controller}
+        settings.write_text(_SERVER.format(**ports, user=USER, password=PASSWORD, data=self.folder / "data"))
         if not (self.folder / "data" / "meta.properties").exists():
             # With an equals sign, for one in 64 begins with a hyphen and would be taken for an option.
             cluster = "--cluster-id=" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -34,7 +34,8 @@ def create(servers: str, topic: str, partitions: int = 2, **config: str) -> str:
 def send(servers: str, topic: str, values: Iterable[bytes | None]) -> None:
     """Send values round robin to two partitions, and wait until all are there."""
     failures: list[object] = []
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
+    # Without idempotence a retry may overtake, and a value would not have the offset that its place says.
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True})
     for number, value in enumerate(values):
         producer.produce(
             topic,

@@ -1,4 +1,7 @@
-"""What every test may use: one hypothesis profile, and one Spark session per run, started on first use."""
+"""What every test may use: one hypothesis profile, and one Spark session per run, started on first use.
+
+With `-n` several processes share the run. Tests that kill processes mostly wait, so they go on beside the others.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,26 @@ settings.register_profile(
 settings.load_profile("anabranch")
 
 
-def _has_java() -> bool:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the session, and those of every other file, in one process each; begin with what lasts."""
+    if not hasattr(config, "workerinput"):
+        return
+
+    def of_session(item: pytest.Item) -> bool:
+        return not {"spark", "broker"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+    items.sort(key=lambda item: 0 if of_session(item) else 1 if item.get_closest_marker("slow") else 2)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("session" if of_session(item) else str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skip the test where Spark cannot run; for those that start their own drivers."""
     home = os.environ.get("JAVA_HOME")
-    return shutil.which(str(Path(home) / "bin" / "java") if home else "java") is not None
+    if shutil.which(str(Path(home) / "bin" / "java") if home else "java") is None:
+        pytest.skip("NO JAVA FOUND, SO NO SPARK TEST RUNS: install Java 17 or later (`make java`) or set JAVA_HOME")
+    pytest.importorskip("pyspark", reason="NO PYSPARK FOUND, SO NO SPARK TEST RUNS: install the extra `spark`")
 
 
 def _connector(request: pytest.FixtureRequest) -> str:
@@ -45,6 +65,18 @@ def _connector(request: pytest.FixtureRequest) -> str:
         return ",".join(str(jar) for jar in sorted(kafka.connector_jars().glob("*.jar")))
     except kafka.KafkaMissing:
         return ""
+
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+@pytest.fixture
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    """States in RocksDB, without which `transformWithState` does not run."""
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    yield
+    spark.conf.set(PROVIDER, str(before))
 
 
 @pytest.fixture(scope="session")
@@ -70,12 +102,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+def spark(
+    java: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[SparkSession]:
     """The run's only Spark session, local with two cores; the test that uses it carries the marker ``spark``."""
-    if not _has_java():
-        pytest.skip("NO JAVA FOUND, SO NO SPARK TEST RUNS: install Java 17 or later (`make java`) or set JAVA_HOME")
-    pytest.importorskip("pyspark", reason="NO PYSPARK FOUND, SO NO SPARK TEST RUNS: install the extra `spark`")
-
     # Python workers start the system's python3, and the driver binds to an outside interface, unless told before start.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -24,6 +24,7 @@ __all__ = [
     "errors",
     "groupings",
     "hashing",
+    "locality",
     "metrics",
     "predictors",
     "report",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.apps import Balancing, Hashtags, Vwap, WordCount, named, names
+from anabranch.apps import Balancing, GeoTrends, Hashtags, Vwap, WordCount, named, names
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import ShuffleGrouping
 
@@ -81,3 +81,27 @@ def test_columns_that_are_missing_unknown_or_wrong_are_named(spark: SparkSession
         Vwap().read(rows, {"quantity": "nope"})
     with pytest.raises(InputError, match="needs a column word or line, and the source has symbol, price"):
         WordCount().read(rows)
+
+
+@pytest.mark.spark
+def test_places_and_their_hashtags_are_counted_in_a_row(spark: SparkSession, rocksdb: None):
+    rows = [("NY", "a"), ("NY", "a"), ("CA", "a"), ("NY", "b"), (None, "b"), ("TX", None)]
+    posts = spark.createDataFrame(rows, "state string, tag string")
+    app = GeoTrends(top=1)
+    found = {row.trend: row for row in app.build(app.read(posts), Balancing(n_workers=2)).collect()}
+    assert {trend: (row.posts, row.others) for trend, row in found.items()} == {
+        "location NY": (3, 2),
+        "location CA": (1, 1),
+        "location unknown": (1, 1),
+        "hashtag a": (3, 2),
+        "hashtag b": (2, 2),
+    }
+    assert [tuple(entry) for entry in found["hashtag a"].leading] == [("NY", 2)]
+    with pytest.raises(ConfigError, match="geo-trends routes by tables of its own; leave --grouping and --edge out"):
+        app.build(app.read(posts), BALANCING)
+
+
+@pytest.mark.parametrize(("app", "message"), [({"top": 0}, "top must be"), ({"every": 0}, "every must be")])
+def test_trends_need_whole_numbers(app, message):
+    with pytest.raises(ConfigError, match=f"{message} at least 1"):
+        GeoTrends(**app)

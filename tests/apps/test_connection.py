@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from anabranch.apps import Connection
-from anabranch.errors import ConfigError, InputError
+from anabranch.apps import Balancing, Checkpoint, Connection, KafkaAddress, KafkaSink, KafkaSource, Pipeline, WordCount
+from anabranch.apps.produce import Produce
+from anabranch.errors import ConfigError, InputError, QueryError
+from anabranch.groupings import KeyGrouping
+from anabranch.streams import Zipf
 
 ROOT = Path(__file__).parents[2]
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="sword\\"fish";'
@@ -69,8 +75,40 @@ def test_librdkafka_gets_the_same_under_its_own_names():
         "ssl.key.location": "me.pem",
         "ssl.key.password": "fish",
     }
+    inline = {"ssl.truststore.certificates": "ca", "ssl.keystore.certificate.chain": "mine", "ssl.keystore.key": "key"}
+    types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
+    assert Connection(inline | types).for_librdkafka() == {
+        "ssl.ca.pem": "ca",
+        "ssl.certificate.pem": "mine",
+        "ssl.key.pem": "key",
+    }
+    unchecked = {"ssl.endpoint.identification.algorithm": ""}
+    assert Connection(unchecked).for_librdkafka() == {"ssl.endpoint.identification.algorithm": "none"}
     with pytest.raises(ConfigError, match=r"reads certificates in PEM files only; set ssl\.truststore\.type=PEM"):
         Connection({"ssl.truststore.location": "ca.jks"}).for_librdkafka()
+
+
+def test_a_log_in_for_java_is_translated_for_librdkafka_or_refused():
+    assert Connection({"sasl.jaas.config": LOGIN}).for_librdkafka() == {
+        "sasl.username": "me",
+        "sasl.password": 'sword"fish',
+    }
+    assert Connection({"sasl.jaas.config": LOGIN}).redacted('no sword"fish') == "no ***"
+    kerberos = {"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required keyTab=halibut;"}
+    with pytest.raises(ConfigError, match=r"add sasl\.username and sasl\.password for anabranch produce") as refused:
+        Connection(kerberos).for_librdkafka()
+    assert "halibut" not in str(refused.value)
+    own = {"sasl.username": "I", "sasl.password": "pike"}
+    assert Connection(kerberos | own).for_librdkafka() == own
+
+
+def test_librdkafka_takes_what_it_gets():
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": LOGIN}
+    producing = Produce(KafkaAddress("127.0.0.1:1", "t"), Zipf(1, 1, 1.0), connection=Connection(properties))
+    settings = producing._settings()
+    assert settings | {"sasl.password": 'sword"fish', "security.protocol": "SASL_PLAINTEXT"} == settings
+    confluent_kafka.Producer(settings)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_that_shows_no_line_of_it(tmp_path):
@@ -85,6 +123,43 @@ def test_a_file_that_cannot_be_read_is_an_error_that_shows_no_line_of_it(tmp_pat
 def test_brokers_come_from_the_address():
     with pytest.raises(ConfigError, match=r"comes from the address kafka://HOST:PORT/TOPIC"):
         Connection({"bootstrap.servers": "a:1"})
+
+
+@pytest.mark.spark
+def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tmp_path):
+    from dev.kafka import PASSWORD, USER
+
+    from dev import topics
+
+    file = tmp_path / "client.properties"
+    file.write_text(PROPERTIES.replace('"me"', f'"{USER}"').replace("swordfish", PASSWORD))
+    known, out = Connection.load(str(file), {}), topics.create(broker.servers, "opened-out")
+    address = KafkaAddress(broker.login_servers, "opened")
+    done = Produce(address, Zipf(50, 5, 1.0), format="text", partitions=1, connection=known).run()
+    assert (done.sent, done.failed) == (50, 0)
+    pipeline = Pipeline(
+        WordCount(),
+        KafkaSource(f"kafka://{address.servers}/opened?format=text", connection=known),
+        KafkaSink(f"kafka://{address.servers}/{out}", "word", known),
+        Checkpoint(str(tmp_path / "state")),
+        Balancing(KeyGrouping(), 2),
+        once=True,
+    )
+    pipeline.run(spark)
+    assert sum(json.loads(record.value)["count"] for record in topics.read(broker.servers, out)) == 50
+    written = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
+    assert PASSWORD.encode() not in written
+    with pytest.raises(InputError, match=f"{broker.login_servers} has no topic closed, or none that this user may see"):
+        KafkaAddress(broker.login_servers, "closed").check_topic(known)
+
+    wrong = Connection(dict(known.properties) | {"sasl.jaas.config": LOGIN})
+    with pytest.raises(QueryError, match=r"SASL authentication error: .*; see that security\.protocol") as refused:
+        Produce(address, Zipf(50, 5, 1.0), connection=wrong).run()
+    failing = replace(pipeline, source=replace(pipeline.source, connection=wrong))
+    with pytest.raises(QueryError, match=r"word-count failed: .*Authentication failed") as failed:
+        failing.run(spark)
+    for error in (refused.value, failed.value):
+        assert not {"fish", PASSWORD} & set(re.findall(r"\w+", str(error)))
 
 
 @pytest.mark.spark

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -16,6 +17,7 @@ from pyspark.errors import AnalysisException
 from anabranch.apps import (
     Balancing,
     Checkpoint,
+    Connection,
     Events,
     KafkaAddress,
     KafkaSink,
@@ -189,6 +191,9 @@ def test_an_address_names_brokers_and_a_topic():
         ("kafka://a:99999/t", "a broker must be HOST:PORT"),
         ("kafka://a:1,/t", "a broker must be HOST:PORT, as in 127.0.0.1:9092, got ''"),
         ("kafka://a:1", "a topic has letters, digits"),
+        ("kafka:/a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'kafka:/a:1/t'; write it so"),
+        ("kafka:a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'kafka:a:1/t'; write it so"),
+        ("Kafka://a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'Kafka://a:1/t'; write it so"),
         ("kafka://a:1/t t", "a topic has letters, digits"),
         ("kafka://a:1/t?form=csv", "takes format, from, columns, got 'form'; leave it out"),
         ("kafka://a:1/t?from=middle", "from must be one of earliest, latest, got 'middle'"),
@@ -204,6 +209,7 @@ def test_an_address_that_cannot_be_is_refused_at_once(text, message):
     "text",
     [
         "kafka://me:swordfish@a:1/t",
+        "kafka:/me:swordfish@a:1/t",
         "kafka://a:1/t?sasl.jaas.config=swordfish",
         "kafka://a:1/t?kafka.ssl.key.password=swordfish",
         "kafka://a:1/t?password=swordfish",
@@ -228,6 +234,62 @@ def test_a_broker_that_does_not_answer_is_an_error_at_once():
 
     with pytest.raises(InputError, match="no Kafka broker answers at 127"):
         KafkaAddress(f"127.0.0.1:{free_port()}", "t").check()
+
+
+@pytest.mark.spark
+def test_a_topic_that_is_not_there_is_named_before_the_query_starts(spark, broker):
+    from dev import topics
+
+    topics.create(broker.servers, "absentee")
+    with pytest.raises(InputError) as refused:
+        source(f"kafka://{broker.servers}/absentees").open(spark)
+    assert str(refused.value) == (
+        f"{broker.servers} has no topic absentees, or none that this user may see (did you mean absentee?); make it "
+        f"with anabranch produce kafka://{broker.servers}/absentees, "
+        f"or kafka-topics.sh --create --topic absentees --bootstrap-server {broker.servers}"
+    )
+
+
+class Options:
+    """Stands for a reader or writer of Spark's, and keeps its options."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, str] = {}
+        self.readStream = self.read = self.write = self
+
+    def format(self, _name):
+        return self
+
+    def options(self, **given):
+        self.given |= given
+        return self
+
+    def load(self):
+        return self
+
+    save = load
+
+
+LOGIN = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": 'Module required username="me" password="swordfish";',
+    "ssl.truststore.location": "ca.jks",
+    "ssl.truststore.password": "halibut",
+}
+
+
+def test_a_log_in_reaches_reader_and_writer_under_sparks_names(monkeypatch):
+    monkeypatch.setattr(KafkaAddress, "check", lambda _: None)
+    monkeypatch.setattr(KafkaAddress, "check_topic", lambda *_: None)
+    monkeypatch.setattr("anabranch.apps.kafka.F", MagicMock())
+    reading, writing, rows = Options(), Options(), MagicMock(columns=["word"])
+    rows.select.return_value = writing
+    KafkaSource("kafka://a:1/in", connection=Connection(LOGIN)).open(reading)  # type: ignore[arg-type]
+    KafkaSink("kafka://a:1/out", "word", Connection(LOGIN)).write(rows, 0)
+    passed = {f"kafka.{name}": value for name, value in LOGIN.items()} | {"kafka.bootstrap.servers": "a:1"}
+    assert passed.items() <= reading.given.items()
+    assert writing.given == passed | {"topic": "out"}
 
 
 def test_without_the_connector_both_ways_to_get_it_are_named():

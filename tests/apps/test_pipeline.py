@@ -12,15 +12,17 @@ from anabranch.apps import (
     Checkpoint,
     Events,
     FileSource,
+    GeoTrends,
     KafkaSink,
     KafkaSource,
     MemorySink,
     Pipeline,
     WordCount,
-    own_session,
 )
-from anabranch.errors import ConfigError, InputError, QueryError
+from anabranch.cli.progress import batch_line
+from anabranch.errors import ConfigError, QueryError
 from anabranch.groupings import PartialKeyGrouping
+from anabranch.spark.progress import BatchMetrics
 
 pytestmark = pytest.mark.spark
 
@@ -116,6 +118,32 @@ def test_another_application_is_refused_before_anything_runs(pipeline: Pipeline)
         replace(pipeline, balancing=Balancing(PartialKeyGrouping(), 3)).claim()
 
 
+def test_operators_in_a_row_run_as_one_query_and_say_how_local_it_was(
+    spark: SparkSession, rocksdb: None, tmp_path: Path
+):
+    (tmp_path / "posts").mkdir()
+    posts = [("NY", "a"), ("NY", "b"), ("CA", "a"), ("", "a")]
+    for number in range(2):
+        text = "\n".join(["state,tag", *(f"{state},{tag}" for state, tag in posts)])
+        (tmp_path / "posts" / f"{number}.csv").write_text(text + "\n")
+    source = FileSource(str(tmp_path / "posts"), batch=1)
+    checkpoint, sink = Checkpoint(str(tmp_path / "checkpoint")), MemorySink()
+    batches: list[BatchMetrics] = []
+    Pipeline(GeoTrends(), source, sink, checkpoint, Balancing(n_workers=2), once=True).run(
+        spark, Events(on_batch=batches.append)
+    )
+    assert {trend: row["posts"] for trend, row in sink.latest("trend").items()} == {
+        "location NY": 4,
+        "location CA": 2,
+        "location unknown": 2,
+        "hashtag a": 6,
+        "hashtag b": 2,
+    }
+    # Of each operator two workers, all of them on this host.
+    assert [(one.tuples, len(one.worker_tuples), one.locality, one.hosts) for one in batches] == [(4, 4, 1.0, 1)] * 2
+    assert "locality 1.0 on 1 host" in batch_line(batches[0])
+
+
 @pytest.mark.parametrize(("sink", "dead"), [("words", None), ("counts", "words"), ("counts", "counts")])
 def test_a_topic_is_not_read_and_written_by_one_query(tmp_path, sink, dead):
     letters = None if dead is None else KafkaSink(f"kafka://h:1/{dead}", "key")
@@ -126,8 +154,19 @@ def test_a_topic_is_not_read_and_written_by_one_query(tmp_path, sink, dead):
     assert not (tmp_path / "c").exists()
 
 
-def test_a_master_that_does_not_answer_is_named_before_spark_starts(monkeypatch):
-    monkeypatch.setattr("anabranch.apps.pipeline.SparkSession.getActiveSession", lambda: None)
-    refused = pytest.raises(InputError, match=r"no Spark master answers at spark://127\.0\.0\.1:1; start one there")
-    with refused, own_session("none", "spark://127.0.0.1:1"):
-        pass
+def test_kafka_does_not_say_which_topic_it_does_not_know_but_the_error_does(tmp_path):
+    source, sink = KafkaSource("kafka://h:1/words?format=text"), KafkaSink("kafka://h:1/counts", "word")
+    unknown = RuntimeError("x.UnknownTopicOrPartitionException: This server does not host this topic-partition.")
+    reading = Pipeline(WordCount(), source, MemorySink(), Checkpoint(str(tmp_path)))
+    assert reading._cause(unknown).startswith("h:1 has no topic words, or none that this user may see; make it with ")
+    assert " or h:1 has no topic counts, " in replace(reading, sink=sink)._cause(unknown)
+
+
+def test_a_spark_that_ended_with_the_signal_that_stops_a_run_is_no_failure(pipeline: Pipeline, monkeypatch):
+    def start(*_: object) -> None:
+        raise ConnectionRefusedError("Java is gone")
+
+    monkeypatch.setattr(Pipeline, "start", start)
+    pipeline.run(None, Events(stop=True))  # type: ignore[arg-type]
+    with pytest.raises(ConnectionRefusedError):
+        pipeline.run(None, Events())  # type: ignore[arg-type]

@@ -103,6 +103,21 @@ def test_what_cannot_be_sent_is_a_usage_error(fails, args, message):
     assert message in fails(2, "produce", *args)
 
 
+def test_help_says_nothing_of_sweeps_for_one_stream_is_sent(on_terminal):
+    listed = " ".join(on_terminal(200, "produce", "--help"))
+    assert "exponent. [default: 1.2]" in " ".join(listed.split())
+    assert "Sweep" not in listed
+
+
+def test_what_only_java_knows_is_named_and_its_value_is_not(fails, monkeypatch, tmp_path):
+    monkeypatch.setattr("anabranch.apps.KafkaAddress.check", lambda _: None)
+    (tmp_path / "client.properties").write_text("ssl.protocol=swordfish\n")
+    message = fails(2, "produce", "kafka://127.0.0.1:1/t", "--kafka-properties", tmp_path / "client.properties")
+    assert message == (
+        'No such configuration property: "ssl.protocol"; only Java has it: leave it out for anabranch produce'
+    )
+
+
 def test_without_a_client_the_extra_is_named(fails, monkeypatch):
     monkeypatch.setattr(produce_command, "find_spec", lambda name: None if name == "confluent_kafka" else True)
     message = "anabranch produce needs confluent-kafka, which is not installed; install anabranch[spark,kafka]"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,8 +15,9 @@ import anabranch.cli.run as run_command
 
 pytest.importorskip("pyspark")
 
-from anabranch.apps import Connection, Events, FolderSink, KafkaSink, KafkaSource
+from anabranch.apps import Checkpoint, Connection, DeadLetters, Events, FolderSink, KafkaSink, KafkaSource, Vwap
 from anabranch.cli import ends
+from anabranch.errors import QueryError
 
 GENERATED = "generator:zipf?keys=20&z=1.2&tuples=600"
 
@@ -42,7 +44,7 @@ def test_without_an_application_they_are_listed(run):
     done = run("run")
     assert done.code == 0
     listed = [line.split()[0] for line in done.out.splitlines()]
-    assert listed == ["name", "word-count", "hashtags", "vwap"]
+    assert listed == ["name", "word-count", "hashtags", "vwap", "geo-trends"]
 
 
 def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
@@ -57,6 +59,14 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
         (
             ("word-count",),
             "run needs --source: a folder of files, kafka://HOST:PORT/TOPIC, or generator:zipf for generated tuples",
+        ),
+        (
+            ("word-count", "--source", "kafka:/a:1/t"),
+            "the address of a topic must be kafka://HOST:PORT/TOPIC, got 'kafka:/a:1/t'; write it so",
+        ),
+        (
+            ("word-count", "--source", "x", "--sink", "kafka:/a:1/t"),
+            "the address of a topic must be kafka://HOST:PORT/TOPIC, got 'kafka:/a:1/t'; write it so",
         ),
         (("word-count", "--source", "x", "--workers", "0"), "--workers must be at least 1, got '0'"),
         (("word-count", "--source", "x", "--grouping", "fsh"), "no grouping is named 'fsh'; did you mean fish?"),
@@ -165,14 +175,84 @@ def test_a_replayed_batch_replaces_its_files(spark, run, words, tmp_path):
     assert counts(out) == {"to": 2, "be": 2, "or": 1, "not": 1}
 
 
-def test_a_second_ctrl_c_is_one_that_python_raises():
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)], ids=["ctrl-c", "sigterm"]
+)
+def test_the_first_signal_asks_and_the_second_ends_at_once(number, raised):
     events = Events()
     with run_command._stopped_by_signals(events):
         assert not events.stop
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert events.stop
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(raised) as ended:
+            signal.raise_signal(number)
+    assert getattr(ended.value, "code", 143) == 143
+
+
+def test_sigterm_before_the_query_starts_ends_the_command_and_leaves_nothing(run, monkeypatch, tmp_path):
+    def interrupted(pipeline, *_):
+        assert Path(pipeline.checkpoint.uri).is_relative_to(tmp_path)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("anabranch.cli.run._run", interrupted)
+    handler = signal.getsignal(signal.SIGTERM)
+    done = run("run", "word-count", "--source", GENERATED)
+    assert (done.code, done.err) == (143, "no --checkpoint: this run cannot be resumed\n")
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_stopped_run_whose_spark_is_gone_prints_no_rows(capsys):
+    def gone(*_):
+        raise ConnectionRefusedError
+
+    pipeline = SimpleNamespace(heaviest=gone)
+    run_command._print_top(pipeline, None, 3, stopped=True)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ConnectionRefusedError):
+        run_command._print_top(pipeline, None, 3, stopped=False)
+
+
+def letters_of(read: int, malformed: int) -> SimpleNamespace:
+    """What a pipeline knows after a run."""
+    letters = DeadLetters(KafkaSource("kafka://a:1/t?format=csv"), Vwap(), {}, Checkpoint("none"))
+    letters.read, letters.good = read, read - malformed
+    letters.reasons.update({"not UTF-8": malformed // 3, "no field price": malformed - malformed // 3})
+    return SimpleNamespace(letters=letters, source=letters.source, once=True)
+
+
+def test_a_run_of_nothing_but_malformed_records_fails_with_the_usual_reason_and_what_to_check():
+    with pytest.raises(QueryError) as failed:
+        ends.check_some_good(letters_of(3000, 3000))
+    assert str(failed.value) == (
+        "all 3,000 records that were read are malformed, most often for the reason: no field price; they were read "
+        "with format=csv: correct format= or columns= in --source, or --column, and read them again with a new "
+        "--checkpoint"
+    )
+    for other in (letters_of(3000, 2999), letters_of(0, 0), SimpleNamespace(letters=None)):
+        ends.check_some_good(other)
+    endless = letters_of(3000, 3000)
+    endless.once = False
+    ends.check_some_good(endless)
+
+
+@pytest.mark.spark
+def test_a_topic_read_in_the_wrong_format_ends_with_exit_code_1(spark, broker, run, tmp_path):
+    from dev import topics
+
+    topic = topics.create(broker.servers, "misread")
+    topics.send(broker.servers, topic, [b"plain words"] * 20)
+    asked = ("run", "word-count", "--source", f"kafka://{broker.servers}/{topic}", "--checkpoint", tmp_path / "state")
+    done = run(*asked, "--workers", 2, "--grouping", "key", "--once")
+    assert done.code == 1
+    lines = done.err.splitlines()
+    assert "20 malformed" in lines[-2]
+    assert f"they are in {tmp_path}/state/dead-letters" in lines[-2]
+    assert lines[-1].startswith(
+        "Error: all 20 records that were read are malformed, most often for the reason: not JSON; "
+    )
+    assert pq.read_table(tmp_path / "state" / "dead-letters").num_rows == 20
 
 
 @pytest.mark.spark

@@ -29,6 +29,7 @@ from anabranch.groupings import (
     ShuffleGrouping,
     Spillway,
     StaticTwoChoices,
+    TableGrouping,
     WChoices,
 )
 from anabranch.hashing import Murmur3, hash_keys
@@ -53,6 +54,7 @@ VARIANTS = [
     DStream(r=1, synopsis="local"),
     DStream(r=2, delay=50),
     Fish(epoch=300, alpha=0.5),
+    TableGrouping(UNIVERSE[:500], np.arange(500) % 9),
 ]
 # The same class with another parameter, for groupings that have one.
 OTHERWISE = {
@@ -68,8 +70,9 @@ OTHERWISE = {
     Fish: {"alpha": 0.5},
     DynamicKeyGrouping: {"expected_keys": 50},
     DistributionAwareKeyGrouping: {"factor": 3.0},
+    TableGrouping: {"family": Murmur3()},
 }
-LEARNS_NOTHING = (KeyGrouping, ShuffleGrouping, PartialKeyGrouping, ConsistentGrouping)
+LEARNS_NOTHING = (KeyGrouping, ShuffleGrouping, PartialKeyGrouping, ConsistentGrouping, TableGrouping)
 NEVER_MOVES_A_KEY = (StaticTwoChoices, OnlineGreedy, OfflineGreedy)
 SHARES_A_BOARD = (*NEVER_MOVES_A_KEY, DistributionAwareKeyGrouping)
 

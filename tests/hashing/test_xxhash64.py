@@ -168,7 +168,7 @@ def test_an_unsupported_type_is_refused(value):
         hash_keys(value)
 
 
-@pytest.mark.parametrize("value", [[1, "a"], [object()], np.zeros((2, 2)), [2**70], 5], ids=repr)
+@pytest.mark.parametrize("value", [[1, "a"], [object()], np.zeros((2, 2)), [2**70], 5])
 def test_what_arrow_cannot_read_is_refused(value):
     with pytest.raises(InputError, match="one hashable type"):
         hash_keys(value)

@@ -225,7 +225,7 @@ def test_what_fits_is_what_is_not_refused():
             with pytest.raises(ConfigError):
                 check(grouping)
     fitting = {grouping.name for grouping in made if fits(grouping)}
-    assert {"spillway", "key", "shuffle", "w-choices", "dstream", DistributionAwareKeyGrouping.name} == fitting
+    assert {"spillway", "key", "shuffle", "w-choices", "dstream", "table", DistributionAwareKeyGrouping.name} == fitting
 
 
 def test_workers_cannot_change():

@@ -13,9 +13,8 @@ from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
 from anabranch.spark import balance
 
-from .conftest import PROVIDER
-
 pytestmark = pytest.mark.spark
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,16 @@ import pyarrow as pa
 import pytest
 from dev.cluster import Cluster
 
+from anabranch.spark import Ledger
+from anabranch.spark.chain_settings import ChainSettings
+from anabranch.spark.hop_report import hop_reports
+from anabranch.spark.progress import locality_of
+from anabranch.spark.steering import seats_of
+from anabranch.spark.tables import tables_of
+
 from .cluster import DRIVERS, Driver
+from .test_chain_faults import answer as chain_answer
+from .test_chain_faults import group_by as chain_group_by
 from .test_faults import CLUSTER, Query, answer, group_by, struck, write
 from .test_faults import tables as tables
 
@@ -31,12 +40,12 @@ KILLED: Query = {
     "faults": [("worker", 0, "executor")],
 }
 AFTERWARDS: Query = {"name": "afterwards", "grouping": "spillway", "edge": "local"}
+CHAIN: Query = {"name": "chain", "chain": True, "n_workers": 3, "every": 1, "flush_every": 2}
 Event = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def cluster(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Takes the session only to be skipped where that is: without Java."""
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "found").mkdir()
     with Cluster(folder, environment={"ANABRANCH_TEST_FOUND": str(folder / "found")}) as running:
@@ -45,7 +54,7 @@ def cluster(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def folder(cluster: Cluster, tables: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two queries of one driver left: an executor is killed in the first, and has come back in the second."""
+    """What three queries of one driver left: an executor is killed in the first, and has come back in the second."""
     folder = tmp_path_factory.mktemp("queries")
     (folder / "events").mkdir()
     conf = {
@@ -57,7 +66,8 @@ def folder(cluster: Cluster, tables: list[pa.Table], tmp_path_factory: pytest.Te
         "spark_eventLog_dir": f"file://{folder / 'events'}",
     }
     job = {"master": cluster.master, "data": write(folder / "data", tables), "files_a_batch": 4, "executors": 3}
-    assert Driver(folder, job, conf).run(queries=[KILLED, AFTERWARDS]) == {"killed": 0, "afterwards": 0}
+    done = Driver(folder, job, conf).run(queries=[KILLED, AFTERWARDS, CHAIN])
+    assert done == {"killed": 0, "afterwards": 0, "chain": 0}
     return folder
 
 
@@ -71,6 +81,23 @@ def test_answers_are_those_of_a_plain_group_by(folder: Path, tables: list[pa.Tab
     assert struck(folder / "killed") == {"worker-0"}
     for query in (KILLED, AFTERWARDS):
         assert answer(folder / query["name"]) == group_by(tables)
+
+
+def test_workers_of_operators_in_a_row_say_on_which_host_they_are(
+    cluster: Cluster, folder: Path, tables: list[pa.Table]
+) -> None:
+    for key in ("key", "amount"):
+        assert chain_answer(folder / "chain", key) == chain_group_by(tables, key)
+    ledger = Ledger(str(folder / "chain" / "ledger"))
+    (query,) = ledger.queries()
+    reports = hop_reports(ledger, query, 1)
+    hosts = {report.host.rpartition("/")[2] for report in reports}
+    assert len(hosts) > 1 and hosts <= set(cluster.hosts)
+    seats, decided = seats_of(ChainSettings(2, 3), reports), tables_of(ledger, query, 1)
+    assert seats is not None and seats.n_servers == len(hosts)
+    # What the manager made of the first batch's pairs and hosts is what happened in it.
+    assert decided is not None
+    assert decided.measured == pytest.approx(locality_of(hop_reports(ledger, query, 0)), abs=1e-9)
 
 
 def test_every_host_takes_part(cluster: Cluster, events: list[Event]) -> None:

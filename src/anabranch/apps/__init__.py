@@ -5,10 +5,12 @@ from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.connection import Connection
 from anabranch.apps.dead_letters import DeadLetters
+from anabranch.apps.geo_trends import GeoTrends
 from anabranch.apps.hashtags import Hashtags
 from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.named import named, names
-from anabranch.apps.pipeline import Events, Pipeline, own_session
+from anabranch.apps.pipeline import Events, Pipeline
+from anabranch.apps.session import own_session
 from anabranch.apps.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
 from anabranch.apps.source import FileSource, GeneratorSource, Source, source
 from anabranch.apps.vwap import Vwap
@@ -27,6 +29,7 @@ __all__ = [
     "FileSource",
     "FolderSink",
     "GeneratorSource",
+    "GeoTrends",
     "Hashtags",
     "KafkaAddress",
     "KafkaSink",

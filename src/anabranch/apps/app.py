@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from anabranch.aggregates import Aggregate
 from anabranch.apps.balancing import Balancing, row_columns
 from anabranch.errors import ConfigError, InputError
+from anabranch.spark.progress import BatchMetrics, batch_metrics
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,10 @@ class App(ABC):
     def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
         """The answer: one row a key; of a stream, the rows that a micro-batch changed."""
         return balancing.balance(tuples, self.key).aggregate(**self.aggregates(tuples.columns))
+
+    def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
+        """Figures of the batch that a `StreamingQueryProgress`, as a mapping, tells about."""
+        return batch_metrics(ledger, progress)
 
     def _found(self, field: Field, rows: DataFrame, columns: Mapping[str, str]) -> str | None:
         if field.name in columns:

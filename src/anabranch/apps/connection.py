@@ -18,6 +18,13 @@ _ADDRESS = "bootstrap.servers"
 # Their values are no secrets, and an error is hard to understand without them.
 _SHOWN = re.compile(r"security\.protocol|sasl\.mechanism|ssl\..*\.(location|type)")
 _JAAS = "sasl.jaas.config"
+# What a certificate in the properties themselves is called there; in files it is ….location.
+_INLINE = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_HOST_CHECK = "ssl.endpoint.identification.algorithm"
 _QUOTED = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 # Errors about a log-in quote words of it. Those that every log-in has are no secrets.
 _WORDS = re.compile(r"""[\s"'=;]+""")
@@ -69,7 +76,7 @@ class Connection:
     def redacted(self, text: str) -> str:
         """The text with every value, and every quoted part and longer word of one, replaced by ``***``."""
         values = [value for name, value in self.properties.items() if not _SHOWN.fullmatch(name)]
-        parts = [part for value in values for _, part in _QUOTED.findall(value)]
+        parts = [form for value in values for _, part in _QUOTED.findall(value) for form in (part, _plain(part))]
         words = [word for value in values for word in _WORDS.split(value) if len(word) >= _SHORTEST]
         parts += [word for word in words if word not in _PLAIN and not word.endswith("LoginModule")]
         # The longest first: one may be a part of another.
@@ -88,21 +95,34 @@ class Connection:
         >>> sorted(Connection({"sasl.jaas.config": login}).for_librdkafka().items())
         [('sasl.password', 'x'), ('sasl.username', 'me')]
         """
-        made: dict[str, str] = {}
+        made = self._login()
         for name, value in self.properties.items():
-            if name == _JAAS:
-                parts = dict(_QUOTED.findall(value))
-                made |= {f"sasl.{part}": parts[part] for part in ("username", "password") if part in parts}
-            elif name.startswith(("ssl.truststore.", "ssl.keystore.")):
+            if name.startswith(("ssl.truststore.", "ssl.keystore.")):
                 made |= self._pem(name, value)
-            else:
+            elif name == _HOST_CHECK:
+                made[name] = value or "none"
+            elif name != _JAAS:
                 made[name] = value
         return made
+
+    def _login(self) -> dict[str, str]:
+        """User and password of a log-in for Java; those that stand by themselves go before it."""
+        if _JAAS not in self.properties or "sasl.username" in self.properties:
+            return {}
+        parts = dict(_QUOTED.findall(self.properties[_JAAS]))
+        if not {"username", "password"} <= parts.keys():
+            raise ConfigError(
+                f'{_JAAS} must have username="…" and password="…", got a log-in that only Java knows; '
+                "add sasl.username and sasl.password for anabranch produce"
+            )
+        return {f"sasl.{name}": _plain(parts[name]) for name in ("username", "password")}
 
     def _pem(self, name: str, value: str) -> dict[str, str]:
         store, _, part = name.removeprefix("ssl.").partition(".")
         if self.properties.get(f"ssl.{store}.type", "JKS").upper() != "PEM":
             raise ConfigError(f"anabranch produce reads certificates in PEM files only; set ssl.{store}.type=PEM")
+        if name in _INLINE:
+            return {_INLINE[name]: value}
         if part != "location":
             return {}
         if store == "truststore":
@@ -111,6 +131,11 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"Connection({', '.join(f'{name}={HIDDEN}' for name in self.properties)})"
+
+
+def _plain(quoted: str) -> str:
+    """What stands between the quotes, as Java reads it."""
+    return re.sub(r"\\(.)", r"\1", quoted)
 
 
 def _read(file: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,8 +38,10 @@ class DeadLetters:
     ----------
     sink
         Where they go; None to count them only.
-    count, example
-        Malformed records that this object has seen, and one of them.
+    reasons, example
+        Malformed records that this object has seen, by reason (without the value that is at fault), and one of them.
+    read, good
+        Records of this run's batches, and those of them that were not malformed.
     """
 
     source: KafkaSource
@@ -46,8 +49,20 @@ class DeadLetters:
     columns: Mapping[str, str]
     checkpoint: Checkpoint
     sink: Sink | None = None
-    count: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
     example: dict[str, Any] = field(default_factory=dict)
+    read: int = 0
+    good: int = 0
+
+    @property
+    def count(self) -> int:
+        """Malformed records that this object has seen."""
+        return self.reasons.total()
+
+    @property
+    def are_all(self) -> bool:
+        """Whether this run has read records and found none that was good."""
+        return self.read > 0 and self.good == 0
 
     def catch_up(self, spark: SparkSession) -> int:
         """Put aside those of committed batches that a run before this one did not get to; gives their number."""
@@ -58,8 +73,14 @@ class DeadLetters:
         """Put aside those of the batch that a `StreamingQueryProgress` tells about; gives their number."""
         batch = int(progress["batchId"])
         # Spark keeps a hundred batches' progress: those that this call comes too late for are looked at all the same.
-        late = sum(self._put_aside(spark, missed) for missed in range(self._complete() + 1, batch))
+        missed = range(self._complete() + 1, batch)
+        late = sum(self._put_aside(spark, earlier) for earlier in missed)
+        # Nobody counted the good records of those; most likely there were some.
+        self.good += len(missed)
         observed = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
+        if observed is not None:
+            self.read += observed["records"]
+            self.good += observed["records"] - observed["n"]
         if observed is not None and observed["n"] == 0:
             self._mark(batch)
             return late
@@ -79,11 +100,13 @@ class DeadLetters:
 
     def _remember(self, rows: DataFrame) -> int:
         first = F.min_by(F.struct(*rows.columns), F.struct("timestamp", "partition", "offset"))
-        found = rows.agg(F.count(F.lit(1)).alias("n"), first.alias("first")).collect()[0]
-        self.count += found["n"]
-        if found["n"] and not self.example:
-            self.example = found["first"].asDict()
-        return int(found["n"])
+        kinds = rows.groupBy(F.substring_index("reason", ": ", 1).alias("kind"))
+        found = kinds.agg(F.count(F.lit(1)).alias("n"), first.alias("first")).collect()
+        self.reasons.update({row["kind"]: row["n"] for row in found})
+        if found and not self.example:
+            examples = (row["first"].asDict() for row in found)
+            self.example = min(examples, key=lambda e: (e["timestamp"], e["partition"], e["offset"]))
+        return sum(row["n"] for row in found)
 
     def _range(self, batch: int) -> tuple[Offsets, Offsets]:
         """Offsets from which and to which a batch was read, as Spark has written them down."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
@@ -19,6 +20,7 @@ from anabranch.apps.connection import Connection
 from anabranch.apps.records import REASON, Records
 from anabranch.apps.sink import BATCH, Sink
 from anabranch.apps.source import KAFKA, Source
+from anabranch.apps.topics import topics_of
 from anabranch.errors import ConfigError, InputError
 
 MALFORMED = "anabranch_malformed"
@@ -73,6 +75,8 @@ class KafkaAddress:
                 "write them into a file for --kafka-properties, or into variables such as "
                 "ANABRANCH_KAFKA_SECURITY_PROTOCOL"
             )
+        if not text.startswith(KAFKA):
+            raise ConfigError(f"the address of a topic must be kafka://HOST:PORT/TOPIC, got {place!r}; write it so")
         for name in parameters:
             if name not in known:
                 takes = f"takes {', '.join(known)}" if known else "takes no parameters here"
@@ -84,6 +88,22 @@ class KafkaAddress:
         """See that a broker can be reached; Kafka's own clients would try for minutes."""
         if not answering(self.servers):
             raise InputError(f"no Kafka broker answers at {self.servers}; start one there, or correct the address")
+
+    def check_topic(self, connection: Connection) -> None:
+        """See that the topic is there; Spark would look for it for a minute, and not say which it was."""
+        known = topics_of({"bootstrap.servers": self.servers, **connection.properties})
+        if known is not None and self.topic not in known:
+            raise InputError(self.missing(known))
+
+    def missing(self, known: Iterable[str] = ()) -> str:
+        """That the topic is not there, and what to do about it."""
+        close = difflib.get_close_matches(self.topic, known, n=1)
+        return (
+            f"{self.servers} has no topic {self.topic}, or none that this user may see"
+            f"{f' (did you mean {close[0]}?)' if close else ''}"
+            f"; make it with anabranch produce kafka://{self.servers}/{self.topic}, "
+            f"or kafka-topics.sh --create --topic {self.topic} --bootstrap-server {self.servers}"
+        )
 
     def options(self, connection: Connection) -> dict[str, str]:
         """What both ends of Spark's connector need."""
@@ -139,6 +159,7 @@ class KafkaSource(Source):
     def open(self, spark: SparkSession) -> DataFrame:
         self.address.check()
         require_connector(spark)
+        self.address.check_topic(self.connection)
         options = {"subscribe": self.address.topic, "startingOffsets": self._start, **_FETCH}
         if self.batch is not None:
             options["maxOffsetsPerTrigger"] = str(self.batch)
@@ -146,7 +167,7 @@ class KafkaSource(Source):
 
     def read(self, spark: SparkSession, app: App, columns: Mapping[str, str]) -> DataFrame:
         parsed = self.records.parse(self.open(spark), app, columns)
-        counted = parsed.observe(MALFORMED, F.count(REASON).alias("n"))
+        counted = parsed.observe(MALFORMED, F.count(REASON).alias("n"), F.count(F.lit(1)).alias("records"))
         good = counted.where(F.col(REASON).isNull())
         fields = [name for name in good.columns if not name.startswith(ROW) and name != REASON]
         return app.read(good.select(*fields, *(ROW + name for name in _IDENTITY)))

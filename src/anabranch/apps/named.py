@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 
 from anabranch.apps.app import App
+from anabranch.apps.geo_trends import GeoTrends
 from anabranch.apps.hashtags import Hashtags
 from anabranch.apps.vwap import Vwap
 from anabranch.apps.word_count import WordCount
 from anabranch.errors import ConfigError
 
-_CLASSES: tuple[type[App], ...] = (WordCount, Hashtags, Vwap)
+_CLASSES: tuple[type[App], ...] = (WordCount, Hashtags, Vwap, GeoTrends)
 
 
 def names() -> list[str]:
@@ -19,7 +20,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['word-count', 'hashtags', 'vwap']
+    ['word-count', 'hashtags', 'vwap', 'geo-trends']
     """
     return [cls.name for cls in _CLASSES]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,49 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from anabranch.apps.answering import answering
 from anabranch.apps.app import App
 from anabranch.apps.balancing import Balancing
 from anabranch.apps.cause import is_indeterminate, root_cause
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.dead_letters import DeadLetters
-from anabranch.apps.kafka import KafkaSink, KafkaSource
+from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
 from anabranch.apps.source import Source
-from anabranch.errors import ConfigError, InputError, QueryError
-from anabranch.spark import session
-from anabranch.spark.progress import BatchMetrics, batch_metrics
+from anabranch.errors import ConfigError, QueryError
+from anabranch.spark.progress import BatchMetrics
 
 _POLL_S = 0.25
-
-
-@contextmanager
-def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterator[SparkSession]:
-    """A quiet session that ends with the block; or the one that is active, which is left as it is.
-
-    The parameters are those of `anabranch.spark.session`.
-    """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
-        return
-    _check_master(master)
-    # What goes wrong in a query is told in one line by whoever runs it.
-    try:
-        spark = session(app_name, master=master, spark_log_level="OFF", **conf)
-    except PySparkException as error:
-        raise QueryError(f"Spark did not start: {root_cause(error)}; its own lines, above, say more") from None
-    try:
-        yield spark
-    finally:
-        with suppress(Exception):  # a signal to the whole process group has ended the JVM already
-            spark.stop()
-
-
-def _check_master(master: str | None) -> None:
-    """See that a standalone master can be reached; Spark would try for a minute and end in a traceback."""
-    if master is not None and master.startswith("spark://") and not answering(master.removeprefix("spark://")):
-        raise InputError(f"no Spark master answers at {master}; start one there, or correct the address")
 
 
 def _no(*_: object) -> None:
@@ -125,13 +94,17 @@ class Pipeline:
 
     def _check_topics(self) -> None:
         """A query that writes into the topic it reads would feed on its own answers."""
-        ends = [end for end in (self.source, self.sink, self.dead_letters) if isinstance(end, KafkaSource | KafkaSink)]
-        topics = [(end.address.servers, end.address.topic) for end in ends]
+        topics = [(address.servers, address.topic) for address in self._addresses()]
         for at, topic in enumerate(topics):
             if topic in topics[:at]:
                 raise ConfigError(
                     f"source, sink and dead letters must be different topics, got {topic[1]} twice; choose another"
                 )
+
+    def _addresses(self) -> list[KafkaAddress]:
+        """Where its topics are, that of the source first."""
+        ends = (self.source, self.sink, self.dead_letters)
+        return [end.address for end in ends if isinstance(end, KafkaSource | KafkaSink)]
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query, or resume it from the checkpoint."""
@@ -149,19 +122,23 @@ class Pipeline:
         events = events or Events()
         restarts = 0
         while True:
-            self._catch_up(spark, events)
-            query = self.start(spark)
+            query: StreamingQuery | None = None
             try:
+                self._catch_up(spark, events)
+                query = self.start(spark)
                 return self._follow(spark, query, events)
             except Exception as error:  # a query's own, or any that a JVM leaves behind which has ended
                 if events.stop:
                     return
+                if query is None:
+                    raise
                 restarts += 1
                 if not is_indeterminate(error) or restarts > self.restarts:
                     raise QueryError(f"{self.app.name} failed: {self._cause(error)}") from self._shown(error)
                 events.on_restart(restarts, self._cause(error))
             finally:
-                _end(query)
+                if query is not None:
+                    _end(query)
 
     @cached_property
     def letters(self) -> DeadLetters | None:
@@ -198,6 +175,9 @@ class Pipeline:
 
     def _cause(self, error: Exception) -> str:
         """Why a query failed, in one line and without secrets."""
+        # Kafka does not say which topic it does not know.
+        if "UnknownTopicOrPartition" in _full_text(error) and self._addresses():
+            return " or ".join(address.missing() for address in self._addresses())
         return root_cause(RuntimeError(self._redacted(_full_text(error)) or type(error).__name__))
 
     def _shown(self, error: Exception) -> Exception | None:
@@ -233,7 +213,7 @@ class Pipeline:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
                 malformed = 0 if self.letters is None else self.letters.batch(spark, progress)
-                metrics = batch_metrics(self.checkpoint.ledger, progress)
+                metrics = self.app.metrics(self.checkpoint.ledger, progress)
                 events.on_batch(replace(metrics, malformed=malformed))
         return last
 

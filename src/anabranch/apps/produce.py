@@ -28,6 +28,7 @@ _STEP_S = 0.02
 _MOST_AT_ONCE = 10_000
 _FLUSH_S = 60.0
 _ADMIN_S = 30.0
+_ASKED = 5
 # The event time goes in their place.
 _TIMES = ("ts", "time")
 
@@ -97,7 +98,11 @@ class Produce:
             self._make_topic()
             return self._send(on_step)
         except KafkaException as error:
-            raise QueryError(f"produce failed: {self.connection.redacted(_reason(error))}") from None
+            reason = self.connection.redacted(_reason(error))
+            if "No such configuration property" in reason:
+                # Most of them are the same as in Java, and some are not.
+                raise ConfigError(f"{reason}; only Java has it: leave it out for anabranch produce") from None
+            raise QueryError(f"produce failed: {reason}") from None
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -110,11 +115,30 @@ class Produce:
     def _make_topic(self) -> None:
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-        admin = AdminClient(self._settings())
-        if self.address.topic in admin.list_topics(timeout=_ADMIN_S).topics:
+        troubles: list[str] = []
+        admin = AdminClient(self._settings() | {"error_cb": lambda error: troubles.append(_reason(error))})
+        if self.address.topic in self._topics(admin, troubles):
             return
         # A replication of -1 is the broker's default.
         admin.create_topics([NewTopic(self.address.topic, self.partitions, -1)])[self.address.topic].result(_ADMIN_S)
+
+    def _topics(self, admin: Any, troubles: list[str]) -> Any:
+        """Names of the topics; why a broker does not tell them, such as a wrong password, comes to light in between."""
+        from confluent_kafka import KafkaException
+
+        for _ in range(_ASKED):
+            try:
+                return admin.list_topics(timeout=_ADMIN_S / _ASKED).topics
+            except KafkaException as error:
+                admin.poll(0.5)
+                telling = [trouble for trouble in troubles if "brokers are down" not in trouble]
+                reason = telling[0] if telling else _reason(error)
+            if telling:
+                break
+        raise QueryError(
+            f"produce failed: {self.connection.redacted(reason)}; see that security.protocol in --kafka-properties is "
+            f"that of {self.address.servers}, and the log-in one that it knows"
+        )
 
     def _send(self, on_step: Callable[[Produced], None]) -> Produced:
         from confluent_kafka import Producer
@@ -213,7 +237,7 @@ def _csv_line(row: Sequence[Any]) -> bytes:
     return line.getvalue().encode()
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: object) -> str:
     """What librdkafka says, without its codes."""
-    first = error.args[0] if error.args else error
+    first = next(iter(getattr(error, "args", ())), error)
     return str(getattr(first, "str", lambda: first)())

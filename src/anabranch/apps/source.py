@@ -25,6 +25,7 @@ _SUFFIXES |= {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
 _GENERATOR = "generator:"
 KAFKA = "kafka://"
+_SCHEME = KAFKA.partition("/")[0]
 # The command line's names of the streams' parameters, and what a stream that is only named gets.
 _SHORT = {"keys": "n_keys", "values": "n_values", "phases": "n_phases"}
 _DEFAULTS = {"n_keys": "100000", "z": "1.2", "every": "100000", "skew_percent": "80"}
@@ -132,7 +133,7 @@ def source(
     text: str, *, format: str | None = None, batch: int | None = None, connection: Connection | None = None
 ) -> Source:
     """The source that a text names: ``generator:…``, ``kafka://…``, or a path."""
-    if text.startswith(KAFKA):
+    if is_topic(text):
         from anabranch.apps.kafka import KafkaSource
 
         return KafkaSource(text, format, batch, connection or Connection())
@@ -141,6 +142,11 @@ def source(
             raise ConfigError(f"the generator has no files, got format {format!r}; leave it out")
         return GeneratorSource(text, batch)
     return FileSource(text, format, batch)
+
+
+def is_topic(text: str) -> bool:
+    """Whether a text means a topic, be it written well or not: ``kafka:/…`` is no folder."""
+    return text.lower().startswith(_SCHEME)
 
 
 def format_of(path: str) -> str:

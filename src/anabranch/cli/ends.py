@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.errors import ConfigError
+from anabranch.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
     from anabranch.apps import App, Connection, Pipeline, Sink
 
 CONSOLE = "console"
-_KAFKA = "kafka://"
 KafkaProperties = Annotated[
     str | None,
     typer.Option(
@@ -34,8 +33,9 @@ def sink(text: str, app: App, connection: Connection) -> Sink:
 
 def _kept(text: str, key: str, connection: Connection) -> Sink:
     from anabranch.apps import FolderSink, KafkaSink
+    from anabranch.apps.source import is_topic
 
-    return KafkaSink(text, key, connection) if text.startswith(_KAFKA) else FolderSink(text)
+    return KafkaSink(text, key, connection) if is_topic(text) else FolderSink(text)
 
 
 def dead_letters(text: str | None, pipeline: Pipeline, checkpoint: str | None, connection: Connection) -> Sink | None:
@@ -89,6 +89,22 @@ def tell_malformed(pipeline: Pipeline) -> None:
     shown = f"{letters.count:,} malformed, such as {place}: {example['reason']}"
     nowhere = "THEY ARE KEPT NOWHERE; add --dead-letters DIR, or --checkpoint DIR"
     typer.echo(f"{shown}; {nowhere if sink is None else f'they are in {_place(sink)}'}", err=True)
+
+
+def check_some_good(pipeline: Pipeline) -> None:
+    """Refuse to call a run done that read all there was and found nothing but malformed records."""
+    from anabranch.apps import KafkaSource
+
+    letters = pipeline.letters
+    if letters is None or not pipeline.once or not letters.are_all:
+        return
+    assert isinstance(pipeline.source, KafkaSource)
+    reason, _ = letters.reasons.most_common(1)[0]
+    raise QueryError(
+        f"all {letters.read:,} records that were read are malformed, most often for the reason: {reason}; they were "
+        f"read with format={pipeline.source.records.format}: correct format= or columns= in --source, or --column, and "
+        "read them again with a new --checkpoint"
+    )
 
 
 def _place(sink: Sink) -> str:

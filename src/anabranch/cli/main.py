@@ -9,6 +9,7 @@ import typer
 
 import anabranch
 from anabranch.cli.bound import bound
+from anabranch.cli.chain import chain
 from anabranch.cli.demo import demo
 from anabranch.cli.groupings import groupings
 from anabranch.cli.predictors import predictors
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(simulate)
 app.command()(bound)
+app.command()(chain)
 app.command()(run)
 app.command()(produce)
 app.command()(demo)

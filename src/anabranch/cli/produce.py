@@ -22,45 +22,61 @@ _NEEDED = {"pyspark": "PySpark", "confluent_kafka": "confluent-kafka"}
 
 
 def produce(
-    address: Annotated[str, typer.Argument(help="kafka://HOST:PORT/TOPIC", metavar="ADDRESS")],
+    address: Annotated[str, typer.Argument(help="Where to: kafka://HOST:PORT[,HOST:PORT]/TOPIC.", metavar="ADDRESS")],
     stream: options.Name = None,
     input: options.Input = None,
     key: options.Key = None,
     timestamp: Annotated[
-        _Text, typer.Option(help="Time column of --input, for the pace of the recording.", metavar="COLUMN")
+        _Text,
+        typer.Option(help="Time column of --input; records are sent at its pace.", metavar="COLUMN"),
     ] = None,
     columns: Annotated[
-        _Text, typer.Option(help="Further columns of --input to send, as price,quantity.", metavar="NAMES")
+        _Text, typer.Option(help="Columns of --input to send besides the key, as price,quantity.", metavar="NAMES")
     ] = None,
-    tuples: options.Tuples = None,
-    keys: options.Keys = None,
-    z: options.Z = None,
-    flip: options.Flip = None,
-    every: options.Every = None,
-    period: options.Period = None,
-    phases: options.Phases = None,
-    share: options.Share = None,
-    length: options.Length = None,
-    mu: options.Mu = None,
-    sigma: options.Sigma = None,
-    skew_percent: options.SkewPercent = None,
+    tuples: Annotated[
+        _Text, typer.Option(help="Records to send, at most.  [default: 1M, or all of --input]", metavar="N")
+    ] = None,
+    keys: Annotated[_Text, options.one("keys")] = None,
+    z: Annotated[_Text, options.one("z")] = None,
+    flip: Annotated[_Text, options.one("flip")] = None,
+    every: Annotated[_Text, options.one("every")] = None,
+    period: Annotated[_Text, options.one("period")] = None,
+    phases: Annotated[_Text, options.one("phases")] = None,
+    share: Annotated[_Text, options.one("share")] = None,
+    length: Annotated[_Text, options.one("length")] = None,
+    mu: Annotated[_Text, options.one("mu")] = None,
+    sigma: Annotated[_Text, options.one("sigma")] = None,
+    skew_percent: Annotated[_Text, options.one("skew-percent")] = None,
     half_skew: options.HalfSkew = False,
-    values_: options.Values = None,
-    locality: options.Locality = None,
-    padding: options.Padding = None,
+    values_: Annotated[_Text, options.one("values")] = None,
+    locality: Annotated[_Text, options.one("locality")] = None,
+    padding: Annotated[_Text, options.one("padding")] = None,
     rate_: Annotated[
-        _Text, typer.Option("--rate", help="Records per second.  [default: as fast as it goes]", metavar="NUMBER")
+        _Text,
+        typer.Option(
+            "--rate",
+            help="Records per second.  [default: as fast as it goes, or at the pace of --timestamp]",
+            metavar="NUMBER",
+        ),
     ] = None,
     format: Annotated[
         str,
-        typer.Option(help="json: an object of all columns. text: the key. csv: all columns in order.", metavar="NAME"),
+        typer.Option(
+            help="How values are written. json: an object of all columns and time. text: the key. csv: all columns, "
+            "the time last. Read the topic with the same ?format=.",
+            metavar="NAME",
+        ),
     ] = "json",
     keyed: Annotated[
-        bool, typer.Option("--keyed", help="Give records their key, so that a key stays in one partition.")
+        bool,
+        typer.Option(
+            "--keyed",
+            help="Give records their key, so that a key stays in one partition.  [default: spread evenly, no key]",
+        ),
     ] = False,
-    partitions: Annotated[str, typer.Option(help="Partitions of a topic that is made.", metavar="N")] = "4",
+    partitions: Annotated[str, typer.Option(help="Partitions of the topic, where it is made.", metavar="N")] = "4",
     kafka_properties: ends.KafkaProperties = None,
-    seed: Annotated[int, typer.Option(help="Seed of the stream.", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the stream; the same gives the same records.", metavar="N")] = 0,
 ) -> None:
     """Stream tuples into a topic of Kafka at a given rate, with event times.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -41,15 +42,21 @@ class Progress:
             typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
             return
         # The first batch starts processes and compiles: what comes after it tells how fast the rest will be.
-        run, steady = live_run("", self._batches), live_run("", self._batches[1:] or self._batches)
+        steady = self._batches[1:] or self._batches
+        run, rest = live_run("", self._batches), live_run("", steady)
+        # Not those of a run, which sums over workers: those of a chain's operators get every tuple once each.
+        tuples = sum(one.tuples for one in self._batches)
+        makespan = sum(one.makespan * one.tuples for one in self._batches) / tuples if tuples else math.nan
+        seconds = sum(one.seconds for one in steady)
+        throughput = sum(one.tuples for one in steady) / seconds if seconds else math.nan
         after = " after the first batch" * (len(self._batches) > 1)
         batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
         parts = [
             f"stopped after {batches}" if stopped else f"done: {batches}",
-            f"{count(run.tuples)} tuples",
-            f"{rate(steady.throughput)} tuples/s{after}",
-            f"batch p50 {duration(steady.batch_s(0.5))}, p99 {duration(steady.batch_s(0.99))}",
-            f"makespan {number(run.makespan)}",
+            f"{count(tuples)} tuples",
+            f"{rate(throughput)} tuples/s{after}",
+            f"batch p50 {duration(rest.batch_s(0.5))}, p99 {duration(rest.batch_s(0.99))}",
+            f"makespan {number(makespan)}",
             f"replication {number(run.replication)} a batch",
             *_malformed(sum(metrics.malformed for metrics in self._batches)),
         ]
@@ -65,10 +72,22 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"makespan {number(metrics.makespan)}",
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
-        *([f"{count(metrics.hot_keys)} hot key{'s' * (metrics.hot_keys > 1)}"] if metrics.hot_keys else []),
+        *(_hot_keys(metrics.hot_keys) if math.isnan(metrics.locality) else _locality(metrics)),
         *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)
+
+
+def _locality(metrics: BatchMetrics) -> list[str]:
+    """How many tuples stayed on their host, beside what the tables promised; and the keys that moved."""
+    promised = "" if math.isnan(metrics.promised) else f" of {fraction(metrics.promised)} promised"
+    moved = [f"{count(metrics.moved)} keys moved"] if metrics.moved else []
+    hosts = f"{count(metrics.hosts)} host{'s' if metrics.hosts > 1 else ''}"
+    return [f"locality {fraction(metrics.locality)}{promised} on {hosts}", *moved]
+
+
+def _hot_keys(n: int) -> list[str]:
+    return [f"{count(n)} hot key{'s' * (n > 1)}"] if n else []
 
 
 def _malformed(n: int) -> list[str]:

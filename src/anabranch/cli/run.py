@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,9 +123,10 @@ def run(
     """Run an application on a stream with Spark, its keys balanced over workers.
 
     One line per micro-batch goes to stderr: tuples per second, makespan (time of the slowest worker over the ideal; 1.0
-    is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C ends the run after the batch that
-    is running, a second one at once; with --checkpoint, the same command goes on where it ended, and every batch is in
-    the sink once (in a topic at least once). A topic needs Spark's Kafka connector: see --packages and --jars.
+    is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C or SIGTERM ends the run after the
+    batch that is running, with exit code 0, a second one at once; with --checkpoint, the same command goes on where it
+    ended, and every batch is in the sink once (in a topic at least once). With --once, exit code 1 if every record that
+    was read is malformed. A topic needs Spark's Kafka connector: see --packages and --jars.
 
     Try:
 
@@ -143,7 +145,7 @@ def run(
     if app is None:
         _list_apps()
         return
-    with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
+    with _signals(_end, signal.SIGTERM), tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
         balancing = _balancing(grouping, edge, workers, regime, flush_every, work_us, seed)
         chosen = _app(app)
         connection = ends.connection(kafka_properties)
@@ -255,9 +257,9 @@ def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int)
             pipeline.run(spark, events)
         progress.summary(stopped=events.stop)
         ends.tell_malformed(pipeline)
-        rows = pipeline.heaviest(spark, top) if top else []
-        if rows:
-            _print_top(pipeline.app, rows)
+        if top:
+            _print_top(pipeline, spark, top, stopped=events.stop)
+    ends.check_some_good(pipeline)
 
 
 @contextmanager
@@ -266,20 +268,43 @@ def _stopped_by_signals(events: Events) -> Iterator[None]:
 
     def stop(number: int, frame: object) -> None:
         if events.stop:
-            raise KeyboardInterrupt
+            _end(number, frame)
         events.stop = True
         typer.echo("stopping after this batch; once more to stop at once", err=True)
 
     # Spark's own handler, there since the session was made, would cancel the batch.
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    with _signals(stop, signal.SIGINT, signal.SIGTERM):
+        yield
+
+
+def _end(number: int, frame: object) -> None:
+    """End at once, but in good order: what is open is closed, and temporary files go."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
+@contextmanager
+def _signals(handler: Callable[[int, object], object], *numbers: signal.Signals) -> Iterator[None]:
+    """Have these signals handled so as long as the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
-def _print_top(app: App, rows: Sequence[Sequence[str]]) -> None:
+def _print_top(pipeline: Pipeline, spark: Any, top: int, *, stopped: bool) -> None:
+    rows: Sequence[Sequence[str]] = []
+    # A signal to the whole process group has ended Spark as well, and nobody is left to be asked.
+    with suppress(Exception) if stopped else nullcontext():
+        rows = pipeline.heaviest(spark, top)
+    if rows:
+        _print_rows(pipeline.app, rows)
+
+
+def _print_rows(app: App, rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

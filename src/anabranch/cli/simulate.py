@@ -199,11 +199,12 @@ def simulate(
 
 
 def _groupings(texts: list[str] | None, edge: str) -> dict[str, Grouping]:
-    """By the text that was given; all are those that the edge can run."""
-    from anabranch.groupings import names, parse
+    """By the text that was given; all are those that the edge can run and that route by their name alone."""
+    from anabranch.groupings import named, names, parse
     from anabranch.simulate import planned_edge
 
-    fitting = [name for name in names() if edge != "planned" or planned_edge.fits(parse(name))]
+    alone = [name for name in names() if not named(name).needs_table]
+    fitting = [name for name in alone if edge != "planned" or planned_edge.fits(parse(name))]
     listed = [name for text in texts or ["all"] for name in (fitting if text == "all" else [text])]
     chosen = {text: parse(text) for text in listed}
     if edge == "planned":

@@ -16,6 +16,7 @@ from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.groupings.shuffle import ShuffleGrouping
 from anabranch.groupings.spillway import Spillway
 from anabranch.groupings.static_two_choices import StaticTwoChoices
+from anabranch.groupings.table import TableGrouping
 from anabranch.groupings.w_choices import WChoices
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Spillway",
     "StaticTwoChoices",
     "Table",
+    "TableGrouping",
     "WChoices",
     "named",
     "names",

@@ -31,6 +31,8 @@ class Grouping(ABC):
     by_key: ClassVar[bool] = True
     # What a router learned is not counts that can be pooled: each source goes on with its own router.
     keeps_router: ClassVar[bool] = False
+    # The name alone says nothing: without the table that somebody makes for it, it is key grouping.
+    needs_table: ClassVar[bool] = False
 
     @abstractmethod
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:

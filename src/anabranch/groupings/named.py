@@ -23,6 +23,7 @@ from anabranch.groupings.partial_key import PartialKeyGrouping
 from anabranch.groupings.shuffle import ShuffleGrouping
 from anabranch.groupings.spillway import Spillway
 from anabranch.groupings.static_two_choices import StaticTwoChoices
+from anabranch.groupings.table import TableGrouping
 from anabranch.groupings.w_choices import WChoices
 
 _CLASSES: tuple[type[Grouping], ...] = (
@@ -40,6 +41,7 @@ _CLASSES: tuple[type[Grouping], ...] = (
     Fish,
     DynamicKeyGrouping,
     DistributionAwareKeyGrouping,
+    TableGrouping,
 )
 
 

@@ -1,4 +1,4 @@
-"""Skewed keyed DataFrames, balanced: `balance(df, key, grouping)` and what it runs on."""
+"""Skewed keyed DataFrames, balanced: `balance(df, key, grouping)`, and `chain(df)` for operators in a row."""
 
 from anabranch.errors import MissingExtraError
 
@@ -8,7 +8,9 @@ except ImportError as error:
     raise MissingExtraError("anabranch.spark needs PySpark; install it with: pip install 'anabranch[spark]'") from error
 
 from anabranch.spark.balance import Balanced, balance
+from anabranch.spark.chain import Chain, answers_of, chain
+from anabranch.spark.chain_settings import Reconfiguration
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.session import session
 
-__all__ = ["Balanced", "Ledger", "balance", "session"]
+__all__ = ["Balanced", "Chain", "Ledger", "Reconfiguration", "answers_of", "balance", "chain", "session"]

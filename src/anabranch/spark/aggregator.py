@@ -92,16 +92,32 @@ def results(merged: DataFrame, summary: Summary, types: Types) -> DataFrame:
     return merged.select(*columns, *(_result(bound, types).alias(bound.name) for bound in summary.bounds))
 
 
-def _result(bound: Bound, types: Types) -> Column:
+def results_within(struct: str, summary: Summary, types: Types) -> Column:
+    """The same from keys and states that are the fields of a struct; null where the struct is."""
+    keys = [F.col(f"{quote(struct)}.{quote(key)}").alias(key) for key in summary.keys]
+    named = [_result(bound, types, f"{quote(struct)}.").alias(bound.name) for bound in summary.bounds]
+    return F.when(quoted(struct).isNotNull(), F.struct(*keys, *named)).alias(struct)
+
+
+def _result(bound: Bound, types: Types, within: str = "") -> Column:
     native = bound.aggregate.native_result(types)
+    paths = [within + quote(name) for name in bound.states]
     if native is not None:
-        names = {column.name: quote(name) for name, column in zip(bound.states, bound.columns, strict=True)}
-        return F.expr(native.format(**names))
+        return F.expr(native.format(**{column.name: path for path, column in zip(paths, bound.columns, strict=True)}))
+    kind = bound.aggregate.result_type(types)
 
     def compute(states: pa.Array) -> pa.Array:
-        return bound.aggregate.result(*states.flatten())
+        there = states.is_valid().to_numpy(zero_copy_only=False)
+        if there.all():
+            return bound.aggregate.result(*states.flatten())
+        if not there.any():
+            return pa.nulls(len(states), kind)
+        done = bound.aggregate.result(*states.filter(pa.array(there)).flatten())
+        return done.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     compute.__annotations__ = {"states": pa.Array, "return": pa.Array}
-    udf: Any = arrow_udf(compute, spark_of(bound.aggregate.result_type(types)))  # type: ignore[call-overload]
-    column: Column = udf(F.struct(*(quoted(name) for name in bound.states)))
+    udf: Any = arrow_udf(compute, spark_of(kind))  # type: ignore[call-overload]
+    states = F.struct(*(F.col(path).alias(name) for path, name in zip(paths, bound.states, strict=True)))
+    # Spark evaluates Python for every row, whatever stands around it.
+    column: Column = udf(F.when(F.expr(within[:-1]).isNotNull(), states) if within else states)
     return column

@@ -71,8 +71,9 @@ def balance(
         Emulated work a row in microseconds, for trials: a delay.
     deal_by
         Columns that together tell rows apart, such as Kafka's ``["partition", "offset"]``. On the planned edge the rows
-        of a split key are then dealt out by them, not by chance, so that a batch that is replayed after a restart
-        routes as it did the first time. The answer is the same either way.
+        of a split key are then dealt out by them, not by their numbers within their tasks. A batch that is replayed
+        then routes as it did the first time even where the order of the rows is not fixed (behind a join), and over
+        Spark Connect, where rows have no numbers. The answer is the same either way.
     """
     check_spark(df.sparkSession)
     df, keys = with_keys(df, key)
@@ -138,7 +139,7 @@ class Balanced:
         if unnamed:
             raise ConfigError(f"an aggregate needs a name for its column, such as n={unnamed[0]!r}")
         keys, schema = self.settings.keys, self.df.schema
-        types = _types(schema, keys, aggregates)
+        types = types_of(schema, keys, aggregates)
         bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
         summary = Summary(keys, bounds)
         warm_up(self.settings)
@@ -251,7 +252,8 @@ class Balanced:
         return replace(self, settings=settings)
 
 
-def _types(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+def types_of(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+    """Arrow types of the columns that the aggregates read; refuses names that clash and columns that are not there."""
     if not aggregates:
         raise ConfigError("aggregate needs at least one aggregate, such as count=Count()")
     types, taken = {}, {key.lower(): f"{key} is a key column" for key in keys}

@@ -35,7 +35,7 @@ def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
         if not named:
             _refuse_to_hide(df, field.name, column)
             df = df.withColumn(field.name, column)
-        _check(field.name, field.dataType)
+        check_key(field.name, field.dataType)
         if "session_window" in field.metadata or field.metadata.get("spark.sessionWindow"):
             raise ConfigError(
                 f"key {field.name} is a session window, whose end depends on the rows of all workers; "
@@ -84,14 +84,15 @@ def _refuse_to_hide(df: DataFrame, name: str, column: Column) -> None:
         raise ConfigError(f"key {column} has the name of a column, {name}; give it another with .alias(…)")
 
 
-def _check(name: str, kind: DataType) -> None:
+def check_key(name: str, kind: DataType) -> None:
+    """Refuse a key of a type that Spark cannot group by."""
     if isinstance(kind, MapType) or kind.typeName() == "variant":
         raise ConfigError(f"key {name} is a {kind.typeName()}, which Spark cannot group by; use a field of it")
     if isinstance(kind, StructType):
         for field in kind.fields:
-            _check(f"{name}.{field.name}", field.dataType)
+            check_key(f"{name}.{field.name}", field.dataType)
     if isinstance(kind, ArrayType):
-        _check(f"{name}[]", kind.elementType)
+        check_key(f"{name}[]", kind.elementType)
 
 
 def _first(error: Exception) -> str:

@@ -28,8 +28,11 @@ _T = TypeVar("_T")
 class Ledger:
     """Reports and plans of one query, in a folder that driver and tasks reach through `pyarrow.fs`.
 
-    Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``. Plans are immutable:
-    whoever writes one second gets the first one back. Files hold no pickles.
+    Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``; a chain of operators
+    has ``<query id>/<batch>/tables``, ``<query id>/<batch>/pairs-<hop>-<worker>``, ``<query id>/placement-<batch>``,
+    ``<query id>/period-<batch>-<hop>`` and, of stateful steps, ``<query id>/<batch>/moved-<operator>-<worker>``. Plans,
+    tables, placements and periods are immutable: whoever writes one second gets the first one back. No file is a
+    pickle.
 
     Parameters
     ----------
@@ -86,6 +89,30 @@ class Ledger:
     def settle_plan(self, query: str, batch: int, plan: Plan) -> Plan:
         """Write the plan of a batch unless there is one, and return the one that is there."""
         return _parse(unpack_plan, self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
+
+    def put(self, query: str, name: str, data: bytes) -> None:
+        """Leave a file below the query's folder; a task that runs again replaces its own."""
+        self._write(f"{query}/{name}", data)
+
+    def settle(self, query: str, name: str, data: bytes) -> bytes:
+        """Write a file below the query's folder unless it is there, and return what is there."""
+        return self._create(f"{query}/{name}", data)
+
+    def found(self, query: str, name: str) -> bytes | None:
+        """What a file below the query's folder holds; None where there is none."""
+        try:
+            return self._read(f"{query}/{name}")
+        except OSError:
+            return None
+
+    def names(self, query: str, folder: str = "") -> list[str]:
+        """Names of what is below a folder of the query, in order."""
+        return sorted(name for name in self._names(f"{query}/{folder}") if not name.startswith("."))
+
+    def remove(self, query: str, name: str) -> None:
+        """Remove a file below the query's folder, if it is there."""
+        with suppress(OSError):
+            self._filesystem.delete_file(self._at(f"{query}/{name}"))
 
     def batches(self, query: str) -> list[int]:
         """Batches that left anything, ascending."""

@@ -7,7 +7,8 @@ import pickle
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from weakref import WeakSet
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,9 +21,9 @@ from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 
 _SCHEMA = "hash long, workers array<int>"
-# The adaptive edge reads the plan itself; it only has to wait for it, and a cross join with one row does that.
-_ONE_ROW = pa.record_batch({"hash": pa.array([0]), "workers": pa.array([[]], pa.list_(pa.int32()))})
-_registered: WeakSet[SparkSession] = WeakSet()
+# What an edge gets that only has to wait for the plan and reads it itself: a cross join with one row does that.
+ONE_ROW = pa.record_batch({"hash": pa.array([0]), "workers": pa.array([[]], pa.list_(pa.int32()))})
+_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -30,11 +31,17 @@ def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
 
     Spark broadcasts them before any task of the edge starts, so a plan is written before it is used.
     """
-    if spark not in _registered:
-        spark.dataSource.register(PlanSource)
-        _registered.add(spark)
+    return rows_of(spark, PlanSource, settings)
+
+
+def rows_of(spark: SparkSession, source: type[DataSource], settings: Any) -> DataFrame:
+    """Rows of a source that gets these settings, pickled."""
+    known = _registered.setdefault(spark, set())
+    if source.name() not in known:
+        spark.dataSource.register(source)
+        known.add(source.name())
     described = base64.b64encode(pickle.dumps(settings)).decode()
-    return spark.read.format(PlanSource.name()).option("settings", described).load()
+    return spark.read.format(source.name()).option("settings", described).load()
 
 
 class PlanSource(DataSource):
@@ -51,16 +58,25 @@ class PlanSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Called once a query."""
-        return _PlanReader(pickle.loads(base64.b64decode(self.options["settings"])))
+        return _PlanReader(self.settings())
+
+    def settings(self) -> Any:
+        """What `rows_of` was given."""
+        return pickle.loads(base64.b64decode(self.options["settings"]))
 
 
-class _PlanReader(DataSourceReader):
-    def __init__(self, settings: Settings) -> None:
+class OneTask(DataSourceReader):
+    """Reads one partition: a task in every micro-batch."""
+
+    def __init__(self, settings: Any) -> None:
         self.settings = settings
 
     def partitions(self) -> list[InputPartition]:
+        """Called once a query."""
         return [InputPartition(0)]
 
+
+class _PlanReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run as a task in every micro-batch. It never raises: that would end the query, and any plan is correct."""
         task = Task.current()
@@ -69,7 +85,7 @@ class _PlanReader(DataSourceReader):
         except Exception as error:  # whatever it is, the batch goes on without new knowledge
             print(f"anabranch: no new plan for batch {task.batch}: {error}", flush=True)
             plan = Plan()
-        yield as_rows(plan) if self.settings.edge == "planned" else _ONE_ROW
+        yield as_rows(plan) if self.settings.edge == "planned" else ONE_ROW
 
 
 def plan_of(settings: Settings, query: str, batch: int) -> Plan:

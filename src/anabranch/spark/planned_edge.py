@@ -13,6 +13,7 @@ from anabranch.groupings import Grouping, Plan, Report
 from anabranch.hashing import MultiplyShift
 from anabranch.spark.keys import quoted
 from anabranch.spark.plan import as_rows, plan_rows
+from anabranch.spark.row_number import row_number
 from anabranch.spark.settings import HASH, WORKER, Settings
 
 # Keys of a batch DataFrame that a plan looks at. Whole-key placement needs them all; it must fit the driver.
@@ -25,7 +26,7 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     """Add the worker of each row: from the plan where the key is in it, else the key's home."""
     keys = [quoted(key) for key in settings.keys]
     if not settings.grouping.by_key:
-        return df.withColumn(WORKER, _dealt(F.lit(settings.n_workers), settings))
+        return df.withColumn(WORKER, _dealt(df, F.lit(settings.n_workers), settings))
     df = df.withColumn(HASH, F.xxhash64(*keys))
     home = home_of(F.col(HASH), settings)
     if not settings.needs_plan:
@@ -35,20 +36,24 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     workers = F.col("__anabranch_workers")
     return (
         df.join(F.broadcast(plan), HASH, "left")
-        .withColumn(WORKER, F.coalesce(F.get(workers, _dealt(F.size(workers), settings)), home))
+        .withColumn(WORKER, F.coalesce(F.get(workers, _dealt(df, F.size(workers), settings)), home))
         .drop(HASH, "__anabranch_workers")
     )
 
 
-def _dealt(n: Column, settings: Settings) -> Column:
-    """A number below `n` for each row, as good as random.
+def _dealt(df: DataFrame, n: Column, settings: Settings) -> Column:
+    """A number below `n` for each row, as good as random, and the same whenever the row is routed again.
 
-    By chance, a task that runs again on the same rows chooses alike, but a batch that is replayed after a restart does
-    not: in a stream Spark gives every run of a batch a seed of its own. By columns that tell rows apart it does.
+    A stream's rows are dealt out by their numbers within their tasks: Spark's random numbers do not repeat there. Only
+    over Spark Connect there is nothing but them, unless `deal_by` names columns that tell rows apart.
     """
-    if not settings.deal_by:
+    if settings.deal_by:
+        told_apart = [quoted(name) for name in settings.deal_by]
+    elif df.isStreaming and (number := row_number(df)) is not None:
+        told_apart = [F.spark_partition_id(), number]
+    else:
         return (F.rand(settings.seed) * n).cast("int")
-    mixed = F.xxhash64(F.lit(settings.seed).cast("long"), *(quoted(name) for name in settings.deal_by))
+    mixed = F.xxhash64(F.lit(settings.seed).cast("long"), *told_apart)
     return F.pmod(mixed, n.cast("long")).cast("int")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from anabranch import metrics
+from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import Ledger
+from anabranch.spark.tables import Tables, tables_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,14 @@ class BatchMetrics:
         Per worker.
     malformed
         Records that could not be read.
+    locality
+        Share of the tuples that stayed on their host from one operator to the next; not a number without a next one.
+    promised
+        Locality that the tables in force had promised; not a number where every key goes by hash.
+    moved
+        Keys whose state was flushed because new tables have them elsewhere.
+    hosts
+        On which the workers of a chain ran.
     """
 
     batch: int
@@ -45,6 +55,10 @@ class BatchMetrics:
     worker_tuples: list[int]
     worker_seconds: list[float]
     malformed: int = 0
+    locality: float = float("nan")
+    promised: float = float("nan")
+    moved: int = 0
+    hosts: int = 0
 
     @property
     def tuples_per_second(self) -> float:
@@ -77,6 +91,50 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
         worker_tuples=tuples.tolist(),
         worker_seconds=seconds.tolist(),
     )
+
+
+def chain_metrics(ledger: str, progress: Mapping[str, Any], n_servers: int | None = None) -> BatchMetrics:
+    """The same for a chain of operators, whose workers are listed operator by operator.
+
+    A chain is as fast as the slowest worker of every operator lets it be, so makespan is the sum of their loads over
+    the sum of the mean ones. `n_servers` is that of the chain's `Reconfiguration`.
+    """
+    query, batch = str(progress["id"]), int(progress["batchId"])
+    book = Ledger(ledger)
+    reports = hop_reports(book, query, batch)
+    tables = tables_of(book, query, batch) or Tables()
+    operators = [[r for r in reports if r.operator == i] for i in sorted({r.operator for r in reports})]
+    loads = [np.array([r.tuples for r in own], dtype=np.int64) for own in operators]
+    total = int(sum(load.sum() for load in loads))
+    slowest = sum(int(load.max()) for load in loads)
+    return BatchMetrics(
+        batch=batch,
+        tuples=int(loads[0].sum()) if loads else 0,
+        seconds=progress["durationMs"].get("triggerExecution", 0) / 1000,
+        makespan=slowest / sum(float(load.mean()) for load in loads) if total else 1.0,
+        imbalance=sum(metrics.imbalance(load.astype(float)) for load in loads) / total if total else 0.0,
+        replication=float("nan"),
+        partials=sum(report.partials for report in reports),
+        hot_keys=0,
+        worker_tuples=[report.tuples for report in reports],
+        worker_seconds=[report.seconds for report in reports],
+        locality=locality_of(reports, n_servers),
+        promised=tables.promised,
+        moved=sum(report.flushed for report in reports),
+        hosts=len({report.host for report in reports}),
+    )
+
+
+def locality_of(reports: Sequence[HopReport], n_servers: int | None = None) -> float:
+    """Share of the tuples sent on that stayed on their host, or on their server where `n_servers` stand for hosts."""
+    places = {(r.operator, r.worker): r.host if n_servers is None else r.worker % n_servers for r in reports}
+    local = sent = 0
+    for report in reports:
+        for worker, tuples in enumerate(report.sent.tolist()):
+            sent += tuples
+            same = places.get((report.operator + 1, worker)) == places[report.operator, report.worker]
+            local += tuples if same else 0
+    return local / sent if sent else float("nan")
 
 
 def _replication(partials: int, progress: Mapping[str, Any]) -> float:

@@ -41,6 +41,8 @@ def check_state_store(spark: SparkSession) -> None:
             f"{name} must be RocksDB for states that live on slots, got {spark.conf.get(name)}; "
             f'set it with spark.conf.set("{name}", "{ROCKSDB}"), or let anabranch.spark.session() make the session'
         )
+    # Spark 4.1 has no coordinator of state stores in a session that was never asked about its streams.
+    _ = spark.streams
 
 
 def _setting(spark: SparkSession, name: str) -> str:

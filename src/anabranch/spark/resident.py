@@ -37,23 +37,24 @@ def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Set
     aggregators = slots_of(SPREAD)
     if settings.regime == "resident":
         ship = _Ship(summary, settings, slots_of(settings.n_workers), split=False)
-        keep = _Keep(summary, aggregators, settings)
-        blobs = _on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
+        keep = Keep(summary, aggregators, settings)
+        blobs = on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
     else:
         blobs = routed.mapInArrow(_Ship(summary, settings, aggregators, split=True).__call__, _SCHEMA)
-    merged = _on_slots(blobs, _Merge(summary))
+    merged = on_slots(blobs, _Merge(summary))
     return merged.mapInArrow(_unpack, partial_schema(schema, summary))
 
 
-def _on_slots(blobs: DataFrame, processor: StatefulProcessor) -> DataFrame:
-    return blobs.groupBy("slot").transformWithState(processor, _SCHEMA, outputMode="Update", timeMode="None")
+def on_slots(rows: DataFrame, processor: StatefulProcessor, schema: str = _SCHEMA) -> DataFrame:
+    """Rows of `schema` that a processor makes of those that come to each slot."""
+    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode="None")
 
 
 def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for blob in batch.column("blob"):
             if blob.is_valid:
-                yield from _decode(blob.as_py()).drop([TUPLES]).to_batches()
+                yield from decode(blob.as_py()).drop([TUPLES]).to_batches()
 
 
 class _Ship:
@@ -74,7 +75,7 @@ class _Ship:
         if self.split:
             rows = [] if partial is None else [*split(partial, self.worker.summary.keys, self.slots)]
         else:
-            blob = None if partial is None else _encode(_ordered(partial, self.worker.summary.keys))
+            blob = None if partial is None else encode(_ordered(partial, self.worker.summary.keys))
             rows = [(self.slots[task.partition], blob)]
         if rows:
             yield pa.record_batch(
@@ -86,7 +87,7 @@ class _Ship:
             )
 
 
-class _Slots(StatefulProcessor):
+class Slots(StatefulProcessor):
     """What both stateful operators have in common: the map of a slot from bucket to blob."""
 
     n_buckets = _BUCKETS
@@ -107,7 +108,7 @@ class _Slots(StatefulProcessor):
         for row in rows:
             batch = row["batch"]
             if row["blob"] is not None:
-                tables.append(_decode(row["blob"]))
+                tables.append(decode(row["blob"]))
         if not tables:
             return None, batch
         return (tables[0] if len(tables) == 1 else self.summary.merge(pa.concat_tables(tables))), batch
@@ -115,11 +116,11 @@ class _Slots(StatefulProcessor):
     def held(self, bucket: int) -> pa.Table | None:
         """Partial states of a bucket."""
         found = self.buckets.getValue((bucket,)) if self.buckets.containsKey((bucket,)) else None
-        return None if found is None else _decode(found[0])
+        return None if found is None else decode(found[0])
 
     def update(self, new: pa.Table) -> Iterator[pa.Table]:
         """Merge into the state, and give the merged states of the keys that came in."""
-        for bucket, part in _by_bucket(new, self.summary.keys, self.n_buckets):
+        for bucket, part in by_bucket(new, self.summary.keys, self.n_buckets):
             old = self.held(bucket)
             merged = touched = part
             if old is not None:
@@ -127,11 +128,11 @@ class _Slots(StatefulProcessor):
                 merged = self.summary.merge(both)
                 codes = Groups.of(both, self.summary.keys)[0].codes
                 touched = merged.take(pa.array(np.unique(codes[: part.num_rows])))
-            self.buckets.updateValue((bucket,), (_encode(merged),))
+            self.buckets.updateValue((bucket,), (encode(merged),))
             yield touched
 
 
-class _Keep(_Slots):
+class Keep(Slots):
     """The worker's slot: keeps partial states, and hands all of them on every `flush_every` batches."""
 
     n_buckets = _WORKER_BUCKETS
@@ -162,22 +163,24 @@ class _Keep(_Slots):
         """Called once a batch and slot."""
         self.check_workers()
         new, batch = self.received(rows)
+        for slot, blob in self.keep(new, batch):
+            yield Row(slot=slot, batch=batch, blob=blob)
+
+    def keep(self, new: pa.Table | None, batch: int) -> list[tuple[int, bytes]]:
+        """Take new partial states in, and give what the aggregator gets in this batch, by its slot."""
         if (batch + 1) % self.flush_every:
             if new is not None:
                 for _ in self.update(new):
                     pass
-            return
-        tables = [_decode(value[0]) for value in self.buckets.values()]
+            return []
+        tables = [decode(value[0]) for value in self.buckets.values()]
         if tables:
             self.buckets.clear()
         tables += [] if new is None else [new]
-        if tables:
-            merged = self.summary.merge(pa.concat_tables(tables))
-            for slot, blob in split(merged, self.summary.keys, self.slots):
-                yield Row(slot=slot, batch=batch, blob=blob)
+        return split(self.summary.merge(pa.concat_tables(tables)), self.summary.keys, self.slots) if tables else []
 
 
-class _Merge(_Slots):
+class _Merge(Slots):
     """The aggregator's slot: keeps the merged states for good, and gives those that changed."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
@@ -185,19 +188,20 @@ class _Merge(_Slots):
         new, batch = self.received(rows)
         if new is not None:
             for touched in self.update(new):
-                yield Row(slot=key[0], batch=batch, blob=_encode(touched))
+                yield Row(slot=key[0], batch=batch, blob=encode(touched))
 
 
 def split(partial: pa.Table, keys: tuple[str, ...], slots: list[int]) -> list[tuple[int, bytes]]:
     """The rows by the aggregator's slot, each as a blob."""
-    hashes = _hashes(partial, keys)
+    hashes = hashes_of(partial, keys)
     at = (hashes % np.uint64(len(slots))).astype(np.int64)
-    return [(slots[i], _encode(_ordered(part, keys))) for i, part in _parts(partial, at)]
+    return [(slots[i], encode(_ordered(part, keys))) for i, part in _parts(partial, at)]
 
 
-def _by_bucket(table: pa.Table, keys: tuple[str, ...], n: int) -> list[tuple[int, pa.Table]]:
+def by_bucket(table: pa.Table, keys: tuple[str, ...], n: int) -> list[tuple[int, pa.Table]]:
+    """The rows by their bucket of n."""
     # The low bits choose the slot: buckets go by others.
-    return _parts(table, ((_hashes(table, keys) >> np.uint64(40)) % np.uint64(n)).astype(np.int64))
+    return _parts(table, ((hashes_of(table, keys) >> np.uint64(40)) % np.uint64(n)).astype(np.int64))
 
 
 def _parts(table: pa.Table, at: NDArray[np.int64]) -> list[tuple[int, pa.Table]]:
@@ -210,10 +214,11 @@ def _parts(table: pa.Table, at: NDArray[np.int64]) -> list[tuple[int, pa.Table]]
 
 def _ordered(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
     """In an order of its own, so that a task that runs again ships the same bytes."""
-    return table.take(pa.array(np.argsort(_hashes(table, keys), kind="stable")))
+    return table.take(pa.array(np.argsort(hashes_of(table, keys), kind="stable")))
 
 
-def _hashes(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
+def hashes_of(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
+    """A hash of each row's key."""
     columns = leaves(table, keys)
     try:
         return hash_keys(*columns)
@@ -221,12 +226,14 @@ def _hashes(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
         return hash_keys([repr(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)])
 
 
-def _encode(table: pa.Table) -> bytes:
+def encode(table: pa.Table) -> bytes:
+    """The rows as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _decode(blob: bytes) -> pa.Table:
+def decode(blob: bytes) -> pa.Table:
+    """The rows of an Arrow stream."""
     return pa.ipc.open_stream(bytes(blob)).read_all()

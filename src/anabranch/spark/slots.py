@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 _MASK = 0xFFFFFFFF
 _SEED = 42
 
@@ -17,12 +19,12 @@ def slots_of(n: int, n_partitions: int = SPREAD) -> list[int]:
     Stateful operators insist on Spark's own partitioning, pmod(murmur3(slot), partitions).
     """
     found: dict[int, list[int]] = {i: [] for i in range(n_partitions)}
-    wanted = [i % n_partitions for i in range(n)]
+    wanted = Counter(i % n_partitions for i in range(n))
     candidate = 0
-    while any(len(found[i]) < wanted.count(i) for i in set(wanted)):
+    while any(len(found[i]) < times for i, times in wanted.items()):
         found[partition_of(candidate, n_partitions)].append(candidate)
         candidate += 1
-    return [found[partition].pop(0) for partition in wanted]
+    return [found[i % n_partitions].pop(0) for i in range(n)]
 
 
 def partition_of(number: int, n_partitions: int) -> int:

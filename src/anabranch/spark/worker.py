@@ -52,7 +52,7 @@ class Summary:
 
     def add(self, table: pa.Table) -> pa.Table:
         """One row a key: its columns and the states of all aggregates."""
-        groups, keys = Groups.of(_normal(table, self.keys), self.keys)
+        groups, keys = Groups.of(normal(table, self.keys), self.keys)
         for bound in self.bounds:
             inputs = [array_of(table[name]) for name in bound.aggregate.inputs]
             for name, state in zip(bound.states, bound.aggregate.add(groups, *inputs), strict=True):
@@ -204,7 +204,7 @@ def _heaviest(partial: pa.Table | None, keys: tuple[str, ...]) -> tuple[np.ndarr
     return hashes[order], counts[at][order]
 
 
-def _normal(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+def normal(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
     """The table with one zero and one NaN in its key columns: to Spark they are one key."""
     for key in keys:
         kind = table.schema.field(key).type

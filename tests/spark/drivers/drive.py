@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from faults import Faults, FaultyWChoices, inject
+from faults import Faults, FaultyManager, FaultyWChoices, inject
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from anabranch.aggregates import Count, Sum
 from anabranch.apps.cause import is_indeterminate
 from anabranch.groupings.named import parse
-from anabranch.spark import balance, session
+from anabranch.spark import Reconfiguration, balance, chain, session
 
 _RESTARTS = 3
 _WAIT_S = 1000
@@ -78,6 +78,8 @@ class Query:
         rows = self.spark.readStream.schema("key string, amount long, value double")
         df = rows.option("maxFilesPerTrigger", self.job["files_a_batch"]).parquet(self.job["data"])
         df = self._through("source", df) if "source" in struck else df
+        if self.query.get("chain"):
+            return self._chain(df)
         grouping = parse(self.query["grouping"])
         if self.query.get("edge") == "planned":
             grouping = FaultyWChoices(faults=self.faults)
@@ -94,6 +96,24 @@ class Query:
         merged = balanced.aggregate(n=Count(), amount=Sum("amount"), value=Sum("value"))
         return self._through("last", merged) if "last" in struck else merged
 
+    def _chain(self, df: DataFrame) -> DataFrame:
+        manager = FaultyManager(1, method="greedy", faults=self.faults)
+        begun = chain(
+            df,
+            self.query["n_workers"],
+            ledger=str(self.folder / "ledger"),
+            flush_every=self.query["flush_every"],
+            reconfiguration=Reconfiguration(
+                every=self.query["every"], n_servers=self.query.get("n_servers"), manager=manager
+            ),
+        )
+        if self.query.get("step"):
+            sent = "key string, amount long, value double"
+            stepped = begun.map_with_state("key", surprise, sent, state="mean double", order_by=["value"])
+            return stepped.then("amount", n=Count(), value=Sum("value")).answers()
+        by_key = begun.then("key", n=Count(), value=Sum("value"))
+        return by_key.then("amount", n=Count(), value=Sum("value")).answers()
+
     def _through(self, stage: str, df: DataFrame) -> DataFrame:
         faults = self.faults
 
@@ -101,6 +121,17 @@ class Query:
             return faults.halfway(stage, batches)
 
         return df.mapInArrow(halfway, df.schema)
+
+
+def surprise(states: pa.Table, tuples: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """How far each value is from the smoothed ones of its key before it."""
+    means = dict(zip(states["key"].to_pylist(), states["mean"].to_pylist(), strict=True))
+    values = []
+    for key, value in zip(tuples["key"].to_pylist(), tuples["value"].to_pylist(), strict=True):
+        values.append(value - means.get(key, 0.0))
+        means[key] = 0.75 * means.get(key, 0.0) + 0.25 * value
+    new = pa.table({"key": pa.array(means.keys(), pa.string()), "mean": pa.array(means.values(), pa.float64())})
+    return new, tuples.set_column(tuples.schema.get_field_index("value"), "value", pa.array(values, pa.float64()))
 
 
 def _run_at_once(queries: list[Query], moment: str, batch: int) -> None:

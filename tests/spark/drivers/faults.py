@@ -10,7 +10,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from anabranch.groupings import Plan, Router, WChoices
 from anabranch.groupings.plan import Table
+from anabranch.locality import Decision, Manager
 from anabranch.spark import edge, resident
 from anabranch.spark.edge import router_of
+from anabranch.spark.remember import Remember
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 from anabranch.spark.worker import Summary, Worker
@@ -31,7 +33,8 @@ class Faults:
     """What strikes the tasks of one query: at a stage, in a batch, once, however often the task runs again.
 
     Kinds: ``error`` raises, ``python`` kills the Python worker, ``executor`` kills the executor as soon as one of its
-    tasks of that stage has ended, so that some tasks of the stage are done and others are not.
+    tasks of that stage has ended, so that some tasks of the stage are done and others are not. ``driver`` kills a
+    driver that is its own executor.
 
     Parameters
     ----------
@@ -88,7 +91,11 @@ class Faults:
 
 def _executor() -> int:
     """Process of the executor: the parent of the daemon that forked this Python worker."""
-    stat = Path(f"/proc/{os.getppid()}/stat").read_text()
+    return _parent(os.getppid())
+
+
+def _parent(process: int) -> int:
+    stat = Path(f"/proc/{process}/stat").read_text()
     return int(stat.rpartition(")")[2].split()[1])
 
 
@@ -97,6 +104,8 @@ def _strike(kind: str) -> None:
     time.sleep(0.3)
     if kind == "error":
         raise RuntimeError("a fault that strikes once")
+    if kind == "driver":
+        os.kill(_parent(_executor()), signal.SIGKILL)
     os.kill(os.getpid() if kind == "python" else _executor(), signal.SIGKILL)
     time.sleep(60)
 
@@ -144,10 +153,53 @@ class FaultyWChoices(WChoices):
         return super().table(plan, n_workers, seed)
 
 
+class _Struck(tuple[Any, ...]):
+    """Moved keys, struck when they are looked at: the placement is written by then, and not in force yet."""
+
+    faults: Faults
+
+    def __iter__(self) -> Iterator[Any]:
+        self.faults.strike("written")
+        return super().__iter__()
+
+
+@dataclass(frozen=True)
+class FaultyManager(Manager):
+    """Struck when it has decided, before the placement is written, and between that and its being in force."""
+
+    faults: Faults = Faults("")
+
+    def decide(self, *args: Any, **kwargs: Any) -> Decision:
+        decision = super().decide(*args, **kwargs)
+        self.faults.strike("decided")
+        moved = _Struck(decision.moved)
+        moved.faults = self.faults
+        return replace(decision, moved=moved)
+
+
+class FaultyRemember(Remember):
+    """Struck when states have been left in the ledger, and when they have been taken up; neither is committed."""
+
+    def __init__(self, faults: Faults, *args: Any) -> None:
+        super().__init__(*args)
+        self.faults = faults
+
+    def _hand_over(self, *args: Any) -> int:
+        moved = super()._hand_over(*args)
+        self.faults.strike("handed-over")
+        return moved
+
+    def _take_up(self, *args: Any) -> None:
+        super()._take_up(*args)
+        self.faults.strike("taken-up")
+
+
 def inject(faults: Faults) -> None:
     """Strike the queries that are built from here on."""
     worker: Any = functools.partial(FaultyWorker, faults)
     # The package's attribute of this name is the function.
     module: Any = importlib.import_module("anabranch.spark.balance")
     module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
+    chained: Any = importlib.import_module("anabranch.spark.chain")
+    chained.Remember = functools.partial(FaultyRemember, faults)
     edge.router_of = functools.partial(faulty_router_of, faults)

@@ -1,0 +1,84 @@
+"""The Spark session of a command: it is quiet, and ends with the command."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from socketserver import BaseServer
+from typing import Any
+
+from pyspark import accumulators, java_gateway
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from anabranch.apps.answering import answering
+from anabranch.apps.cause import root_cause
+from anabranch.errors import InputError, QueryError
+from anabranch.spark import session
+
+
+@contextmanager
+def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterator[SparkSession]:
+    """A quiet session that ends with the block; or the one that is active, which is left as it is.
+
+    The parameters are those of `anabranch.spark.session`.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    _check_master(master)
+    _quieten()
+    # What goes wrong in a query is told in one line by whoever runs it.
+    try:
+        with _deaf_java():
+            spark = session(app_name, master=master, spark_log_level="OFF", **conf)
+    except PySparkException as error:
+        raise QueryError(f"Spark did not start: {root_cause(error)}; its own lines, above, say more") from None
+    try:
+        yield spark
+    finally:
+        with suppress(Exception):  # a signal to the whole process group has ended the JVM already
+            spark.stop()
+
+
+@contextmanager
+def _deaf_java() -> Iterator[None]:
+    """Have a Java that is started here ignore SIGTERM, as PySpark has it ignore Ctrl-C.
+
+    A signal to the whole process group would otherwise end it in the middle of the batch that is to be finished. It
+    ends when Python does.
+    """
+    gateway: Any = java_gateway
+    popen = gateway.Popen
+
+    def start(*args: Any, preexec_fn: Callable[[], object] = _no, **kwargs: Any) -> Any:
+        def before() -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            preexec_fn()
+
+        return popen(*args, preexec_fn=before, **kwargs)
+
+    gateway.Popen = start
+    try:
+        yield
+    finally:
+        gateway.Popen = popen
+
+
+def _quieten() -> None:
+    """Have PySpark say nothing when Java ends before Python does, which whoever runs a query says in one line."""
+    for server in vars(accumulators).values():
+        if isinstance(server, type) and issubclass(server, BaseServer):
+            server.handle_error = _no  # type: ignore[method-assign,assignment]
+
+
+def _no(*_: object) -> None:
+    return None
+
+
+def _check_master(master: str | None) -> None:
+    """See that a standalone master can be reached; Spark would try for a minute and end in a traceback."""
+    if master is not None and master.startswith("spark://") and not answering(master.removeprefix("spark://")):
+        raise InputError(f"no Spark master answers at {master}; start one there, or correct the address")

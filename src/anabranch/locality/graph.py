@@ -1,0 +1,142 @@
+"""The graph of keys that a planner divides among servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.kernels import njit
+from anabranch.locality.pairs import Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Hop:
+    """The edges between two operators in a row: keys, by their place in `KeyGraph.keys`, and tuples."""
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    total: int
+    scale: int
+
+
+@dataclass(frozen=True, eq=False)
+class KeyGraph:
+    """Keys of all operators as vertices, weighted by their tuples; pairs as edges, weighted by theirs.
+
+    Parameters
+    ----------
+    keys
+        Of each operator, its keys in ascending order: its vertices have consecutive numbers.
+    starts
+        The first vertex of each operator, and the number of vertices.
+    weights
+        Tuples of each vertex.
+    offsets, neighbours, counts
+        Edges from vertex v: those from `offsets[v]` to `offsets[v + 1]`.
+    hops
+        The same edges from operator to operator, each once.
+
+    References
+    ----------
+    Caneill et al. 2016, §3.3: a bipartite graph for each two operators in a row. Ours is one graph for the whole chain,
+    so that an operator in the middle gets one table.
+    """
+
+    keys: tuple[NDArray[np.uint64], ...]
+    starts: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    hops: tuple[Hop, ...]
+
+    @classmethod
+    def of(cls, chain: Sequence[Pairs]) -> KeyGraph:
+        """The graph of a chain of operators; `chain[i]` are the pairs of operators i and i + 1."""
+        keys, numbers = _number_keys(chain)
+        starts = np.cumsum([0, *map(len, keys)])
+        hops = tuple(_hop(pairs, numbers[2 * i], numbers[2 * i + 1], len(keys[i + 1])) for i, pairs in enumerate(chain))
+        first = np.concatenate([hop.first + starts[i] for i, hop in enumerate(hops)]).astype(np.int32)
+        second = np.concatenate([hop.second + starts[i + 1] for i, hop in enumerate(hops)]).astype(np.int32)
+        counts = np.concatenate([hop.counts for hop in hops])
+        offsets = np.zeros(int(starts[-1]) + 1, dtype=np.int64)
+        neighbours = np.empty(2 * len(first), dtype=np.int32)
+        edge_counts = np.empty(2 * len(first), dtype=np.int64)
+        _connect(first, second, counts, offsets, neighbours, edge_counts)
+        return cls(keys, starts, _weights(hops, keys), offsets, neighbours, edge_counts, hops)
+
+    @property
+    def n_operators(self) -> int:
+        """Operators of the chain."""
+        return len(self.keys)
+
+    def vertices(self, operator: int) -> slice:
+        """Vertices of an operator."""
+        return slice(int(self.starts[operator]), int(self.starts[operator + 1]))
+
+    @property
+    def operators(self) -> NDArray[np.int32]:
+        """The operator of each vertex."""
+        return np.repeat(np.arange(self.n_operators, dtype=np.int32), np.diff(self.starts))
+
+
+def _number_keys(chain: Sequence[Pairs]) -> tuple[tuple[NDArray[np.uint64], ...], list[NDArray[np.intp]]]:
+    """Distinct keys of each operator, and the number of each key in `first`, `second`, `first`, … of the pairs."""
+    columns = [column for pairs in chain for column in (pairs.first, pairs.second)]
+    # An operator in the middle receives by one column and sends by the next.
+    groups = [[0], *([i, i + 1] for i in range(1, len(columns) - 1, 2)), [len(columns) - 1]]
+    keys, numbers = [], []
+    for group in groups:
+        distinct, inverse = np.unique(np.concatenate([columns[i] for i in group]), return_inverse=True)
+        keys.append(distinct)
+        numbers += np.split(inverse, np.cumsum([len(columns[i]) for i in group])[:-1])
+    return tuple(keys), numbers
+
+
+def _hop(pairs: Pairs, first: NDArray[np.intp], second: NDArray[np.intp], n_second: int) -> Hop:
+    """Edges in order; a pair that was given twice becomes one."""
+    codes = first.astype(np.int64) * n_second + second
+    order = np.argsort(codes, kind="stable")
+    codes, counts = codes[order], pairs.counts[order]
+    begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])) if len(codes) else codes
+    summed = np.add.reduceat(counts, begins) if len(begins) else counts
+    left, right = np.divmod(codes[begins], max(n_second, 1))
+    return Hop(left.astype(np.int32), right.astype(np.int32), summed, pairs.total, pairs.scale)
+
+
+def _weights(hops: Sequence[Hop], keys: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
+    """Tuples of each key; in the middle of a chain the hop that knows of more of them counts."""
+    arriving = [np.bincount(hop.second, hop.counts, len(keys[i + 1])) for i, hop in enumerate(hops)]
+    leaving = [np.bincount(hop.first, hop.counts, len(keys[i])) for i, hop in enumerate(hops)]
+    middle = [np.maximum(a, b) for a, b in zip(arriving[:-1], leaving[1:], strict=True)]
+    return np.concatenate([leaving[0], *middle, arriving[-1]]).astype(np.int64)
+
+
+@njit(cache=True)
+def _connect(
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    edge_counts: NDArray[np.int64],
+) -> None:
+    """Edges by vertex, both ways, in the order in which they are given."""
+    for i in range(len(first)):
+        offsets[first[i] + 1] += 1
+        offsets[second[i] + 1] += 1
+    for v in range(len(offsets) - 1):
+        offsets[v + 1] += offsets[v]
+    at = offsets[:-1].copy()
+    for i in range(len(first)):
+        a, b = first[i], second[i]
+        neighbours[at[a]] = b
+        edge_counts[at[a]] = counts[i]
+        at[a] += 1
+        neighbours[at[b]] = a
+        edge_counts[at[b]] = counts[i]
+        at[b] += 1
