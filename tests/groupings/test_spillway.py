@@ -337,3 +337,13 @@ def test_a_parameter_outside_its_rule_is_refused(parameters, message):
 
 def test_nothing_to_plan_for_gives_an_empty_table():
     assert len(Spillway().table(Plan(), 16).keys) == 0
+
+
+@pytest.mark.parametrize("n_windows", [1, 2, 8])
+def test_a_source_estimates_the_keys_of_all_within_a_factor_of_three_while_they_grow(n_windows: int) -> None:
+    n_sources = 20
+    keys = zipf(n_windows * n_sources * 2000, 200_000, 1.0, seed=1)
+    router = Spillway().build(16, n_sources=n_sources)
+    for window in keys.reshape(n_windows, -1):
+        router.route(window[::n_sources].copy())
+    assert 1 / 3 < router._all_keys() / len(np.unique(keys)) < 3

@@ -25,8 +25,16 @@ from anabranch.sketches.slot_table import home as probe_from
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # What one of several sources lets pass, for theirs even out: standard deviations of its own, and, as far as replicas
-# are dear, what rare keys bring to a worker above their mean.
-_SLACK, _SLACK_STEEP = 0.15, 0.45
+# are dear, what rare keys bring to a worker above their mean. Steeper than this, streams that change lose balance: the
+# budget counts the replicas of all sources, and is overdrawn sooner than that of one.
+_SLACK, _SLACK_STEEP = 0.15, 0.35
+# Sources that do not talk choose partly the same replicas: together n of them have n to this power as many as one.
+# With 20 sources and 2.6 M tuples: 0.1 (Zipf z=2.0: hot keys), 0.3 (z=1.4), 0.4 (LN1), 0.55 and 0.6 (real streams), 0.9
+# (z=0.5: rare keys). What is too low is paid for in replicas, what is too high in balance.
+_APART = 0.65
+# Chunks over which new keys are averaged. Over many, a source would take the keys of others for few in the beginning,
+# when the mean still rises from 0, and for too many later, when it lags behind.
+_LATELY = 2.0
 _CELLS = 1 << 16
 # A task on Spark does not know how many there are, and says many.
 _SOURCES = 32
@@ -61,7 +69,7 @@ class Spillway(Grouping):
         A worker spills when it is above its target by more than this part. Half of it while replicas are cheap, up to
         2.5 times of it when `budget` is overdrawn four times.
     budget
-        Replicas that may be added to balance, as a part of the distinct keys; n_workers more are free.
+        Replicas that may be added to balance, by all sources, as a part of the distinct keys; n_workers more are free.
     memory
         Chunks over which a source without a plan evens out a worker that is above its target again and again.
     chunk
@@ -190,7 +198,7 @@ class SpillwayRouter(MeasuringRouter):
             n,
             spill.place(work, self.flows, n),
             self.frequency,
-            self.offsets,
+            self._ahead(work.targets),
             tolerance,
             slack,
             chance,
@@ -199,6 +207,11 @@ class SpillwayRouter(MeasuringRouter):
         )
         self.meta[_USED] += self.n_replicas - before
         return n_split
+
+    def _ahead(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`offsets` against their mean: if all were ahead, none would be, and there must be room for every tuple."""
+        ahead: NDArray[np.float64] = self.offsets - targets * (self.offsets.sum() / max(1e-9, targets.sum()))
+        return ahead
 
     @property
     def _most(self) -> int:
@@ -214,7 +227,7 @@ class SpillwayRouter(MeasuringRouter):
     def _learn_keys(self, fresh: int, tuples: int) -> None:
         self.meta[_KEYS] += fresh
         self.meta[_TUPLES] += tuples
-        self.meta[_FRESH] += (fresh / tuples - self.meta[_FRESH]) / self.grouping.memory
+        self.meta[_FRESH] += (fresh / tuples - self.meta[_FRESH]) / _LATELY
 
     def _all_keys(self) -> float:
         """Distinct keys of all sources: those seen here, grown as they have grown here (Heaps' law)."""
@@ -228,10 +241,10 @@ class SpillwayRouter(MeasuringRouter):
 
         The more, the dearer replicas are.
         """
-        used = max(0.0, float(self.meta[_USED]) - self.n_workers)
+        used = float(self.meta[_USED])
         if not self.meta[_POOLED]:
-            # Sources that do not talk choose partly the same replicas.
-            used *= math.sqrt(min(self.n_sources, _SOURCES))
+            used *= min(self.n_sources, _SOURCES) ** _APART
+        used = max(0.0, used - self.n_workers)
         drawn = min(used / max(1.0, self.grouping.budget * self._all_keys()), (_MOST - _LEAST) / _STEEP)
         tolerance = self.grouping.tolerance * (_LEAST + _STEEP * drawn)
         if self.n_sources == 1:
