@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql import functions as F
 
@@ -24,3 +26,7 @@ def test_a_number_is_taken_only_where_it_is_needed(spark):
     df = spark.range(0, 10, 1, 1)
     numbered = df.select(F.when(F.col("id") % 2 == 0, row_number(df)).alias("number"))
     assert [row.number for row in numbered.collect()] == [0, None, 1, None, 2, None, 3, None, 4, None]
+
+
+def test_without_a_jvm_there_is_none():
+    assert row_number(SimpleNamespace(sparkSession=SimpleNamespace())) is None

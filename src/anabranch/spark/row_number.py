@@ -8,17 +8,23 @@ from pyspark.sql import Column, DataFrame
 
 
 def row_number(df: DataFrame) -> Column | None:
-    """Number the rows of each task from 0 in their order; None over Spark Connect, which takes no such expression.
+    """Number the rows of each task from 0 in their order; None where the session keeps its JVM to itself.
 
     Spark has no function for it: `monotonically_increasing_id` is refused in streams, and random numbers get a new seed
     in every run of a batch. But its expressions may call a method of an object: here of a counter, which travels with
     the task, so that every attempt at a task begins with a counter of its own at 0.
     """
-    if not hasattr(df, "_jdf"):
+    try:
+        return _counting(df.sparkSession._jvm)
+    except (
+        Exception
+    ):  # Spark Connect has no JVM, and a platform may allow few of its classes; each has errors of its own
         return None
+
+
+def _counting(jvm: Any) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
-    jvm: Any = df.sparkSession._jvm
     catalyst, types = jvm.org.apache.spark.sql.catalyst.expressions, jvm.org.apache.spark.sql.types
     long, integer = types.DataType.fromJson('"long"'), types.DataType.fromJson('"integer"')
 
