@@ -82,8 +82,8 @@ def rocksdb(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The run's only Kafka broker, a real one."""
+def kafka_jars() -> None:
+    """Skip the test where neither broker nor connector can be had; for those that start their own broker."""
     from dev import kafka
 
     pyspark = pytest.importorskip("pyspark", reason="NO PYSPARK FOUND, SO NO KAFKA TEST RUNS")
@@ -94,6 +94,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         kafka.connector_jars()
     except kafka.KafkaMissing as error:
         pytest.skip(f"NO KAFKA FOUND, SO NO KAFKA TEST RUNS: {error}")
+
+
+@pytest.fixture(scope="session")
+def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The run's only Kafka broker, a real one."""
+    from dev import kafka
+
     with pytest.MonkeyPatch.context() as patch:
         # One name of a cluster in 64 begins with a hyphen: here always.
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=b"\xf8" + bytes(15)))

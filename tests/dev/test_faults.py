@@ -6,19 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from dev.kafka import KafkaMissing, broker_jars, connector_jars
 
 from dev import faults
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def jars() -> None:
-    try:
-        broker_jars(), connector_jars()
-    except KafkaMissing as error:
-        pytest.skip(f"THE FAULT SUITE DID NOT RUN: {error}")
 
 
 @pytest.mark.parametrize("n", [10, 60, 200])
@@ -39,7 +30,7 @@ def test_a_fifth_of_the_faults_are_slow_ones_and_the_same_seed_gives_the_same(n)
         ("spillway", ["python worker", "broker", "task", "spark worker", "python worker"]),
     ],
 )
-def test_nothing_is_lost_or_doubled(jars, tmp_path: Path, grouping: str, kinds: list[str]):
+def test_nothing_is_lost_or_doubled(kafka_jars, tmp_path: Path, grouping: str, kinds: list[str]):
     tally = faults.run(grouping, kinds, 5, tmp_path / "scene", say=False)
     print("\n" + faults.table([tally]))
     assert tally.faults == Counter(kinds)
