@@ -21,11 +21,10 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pyspark
 
+from dev import SHORT_LIVED
 from dev.links import Links
 
 FOLDER = Path(__file__).parents[1] / ".cluster"
-# For Java that lives for minutes and waits most of the time: to compile it well takes longer than it runs.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PROCESSES = "processes.json"
 _START_S = 60
 

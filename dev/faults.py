@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from confluent_kafka import Producer
 
 from anabranch.streams import Zipf
-from dev import topics
-from dev.cluster import SHORT_LIVED, Cluster, end
+from dev import SHORT_LIVED, topics
+from dev.cluster import Cluster, end
 from dev.kafka import Broker, KafkaMissing, connector_jars
 
 GROUPINGS = ("partial-key", "fish", "dstream", "spillway")

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from dev import SHORT_LIVED
+
 HOME = Path(__file__).parents[1] / ".kafka"
 PORT = 9092
 KAFKA = "4.1.0"
@@ -199,7 +201,7 @@ class Broker:
         self._wait()
 
     def _java(self, jars: Path, *args: str) -> subprocess.Popen[bytes]:
-        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options = ["-Xmx512m", *SHORT_LIVED.split()]
         with self.log.open("ab") as log:
             command = [java(), *options, "-cp", f"{jars}/*", *args]
             return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)

@@ -118,8 +118,9 @@ def spark(
     # Python workers start the system's python3, and the driver binds to an outside interface, unless told before start.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    from dev.cluster import SHORT_LIVED
     from pyspark.sql import SparkSession
+
+    from dev import SHORT_LIVED
 
     session = (
         SparkSession.builder.master("local[2]")

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from dev.cluster import SHORT_LIVED, end
+from dev.cluster import end
+
+from dev import SHORT_LIVED
 
 DRIVERS = Path(__file__).parent / "drivers"
 # Long, because it only has to end what hangs.
