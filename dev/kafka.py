@@ -36,20 +36,28 @@ CONNECTOR = (
     ("org.apache.commons", "commons-pool2", "2.13.1"),
     ("org.scala-lang.modules", "scala-parallel-collections_2.13", "1.2.0"),
 )
-# Of the listener that wants a log-in.
+# Of the listeners that want a log-in.
 USER, PASSWORD = "tester", "barracuda"
 _START_S = 60.0
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login},SASL_SSL://127.0.0.1:{secure}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{login},SASL_SSL://127.0.0.1:{secure},\\
+  CONTROLLER://127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,\\
+  SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
   org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=\\
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PKCS12
+ssl.keystore.location={key}
+ssl.keystore.password={password}
 log.dirs={data}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -158,6 +166,7 @@ class Broker:
     pid: int | None = None
     _controller: int = field(default_factory=free_port)
     _login: int = field(default_factory=free_port)
+    _secure: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Broker:
@@ -178,6 +187,16 @@ class Broker:
         return f"127.0.0.1:{self._login}"
 
     @property
+    def secure_servers(self) -> str:
+        """The address at which it wants the same log-in by SCRAM-SHA-512, over TLS."""
+        return f"127.0.0.1:{self._secure}"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate, in PEM, by which clients know that it is this broker."""
+        return self.folder / "broker.pem"
+
+    @property
     def log(self) -> Path:
         """What it prints."""
         return self.folder / "broker.log"
@@ -189,16 +208,32 @@ class Broker:
             raise RuntimeError(f"something listens on {self.servers} already; choose another port")
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"
-        ports = {"port": self.port, "login": self._login, "controller": self._controller}
-        settings.write_text(_SERVER.format(**ports, user=USER, password=PASSWORD, data=self.folder / "data"))
+        ports = {"port": self.port, "login": self._login, "secure": self._secure, "controller": self._controller}
+        places = {"data": self.folder / "data", "key": self._key}
+        settings.write_text(_SERVER.format(**ports, **places, user=USER, password=PASSWORD))
         if not (self.folder / "data" / "meta.properties").exists():
+            self._certify()
             # With an equals sign, for one in 64 begins with a hyphen and would be taken for an option.
             cluster = "--cluster-id=" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._java(jars, "kafka.tools.StorageTool", "format", cluster, "-c", str(settings)).wait()
+            login = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+            tool = ("kafka.tools.StorageTool", "format", cluster, "--add-scram", login, "-c", str(settings))
+            self._java(jars, *tool).wait()
         # Ctrl-C is for whoever started it: the broker is in a group of its own.
         self._process = self._java(jars, "kafka.Kafka", str(settings))
         self.pid = self._process.pid
         self._wait()
+
+    @property
+    def _key(self) -> Path:
+        return self.folder / "broker.p12"
+
+    def _certify(self) -> None:
+        """Give it a key of its own, and write the certificate that clients trust."""
+        keytool = [str(Path(java()).resolve().with_name("keytool")), "-alias", "broker", "-storepass", PASSWORD]
+        keytool += ["-keystore", str(self._key), "-J-XX:TieredStopAtLevel=1"]
+        made = ("-genkeypair", "-keyalg", "EC", "-dname", "CN=127.0.0.1", "-ext", "SAN=IP:127.0.0.1")
+        for command in (made, ("-exportcert", "-rfc", "-file", str(self.certificate))):
+            subprocess.run([*keytool, *command], capture_output=True, check=True)
 
     def _java(self, jars: Path, *args: str) -> subprocess.Popen[bytes]:
         options = ["-Xmx512m", *SHORT_LIVED.split()]

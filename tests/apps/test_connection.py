@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps import Balancing, Checkpoint, Connection, KafkaAddress, KafkaSink, KafkaSource, Pipeline, WordCount
+from anabranch.apps import (
+    Balancing,
+    Checkpoint,
+    Connection,
+    FolderSink,
+    KafkaAddress,
+    KafkaSink,
+    KafkaSource,
+    Pipeline,
+    WordCount,
+)
 from anabranch.apps.produce import Produce
 from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.groupings import KeyGrouping
@@ -125,21 +135,32 @@ def test_brokers_come_from_the_address():
         Connection({"bootstrap.servers": "a:1"})
 
 
+def listener(broker, tls):
+    """The address of one that wants a log-in, and the properties that open it."""
+    if not tls:
+        return broker.login_servers, PROPERTIES
+    scram = PROPERTIES.replace("SASL_PLAINTEXT", "SASL_SSL").replace("=PLAIN", "=SCRAM-SHA-512")
+    trust = f"ssl.truststore.type=PEM\nssl.truststore.location={broker.certificate}\n"
+    return broker.secure_servers, scram.replace("plain.PlainLogin", "scram.ScramLogin") + trust
+
+
 @pytest.mark.spark
-def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tmp_path):
+@pytest.mark.parametrize("tls", [False, True], ids=["PLAIN", "SCRAM over TLS"])
+def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tmp_path, tls):
     from dev.kafka import PASSWORD, USER
 
     from dev import topics
 
     file = tmp_path / "client.properties"
-    file.write_text(PROPERTIES.replace('"me"', f'"{USER}"').replace("swordfish", PASSWORD))
-    known, out = Connection.load(str(file), {}), topics.create(broker.servers, "opened-out")
-    address = KafkaAddress(broker.login_servers, "opened")
+    servers, properties = listener(broker, tls)
+    file.write_text(properties.replace('"me"', f'"{USER}"').replace("swordfish", PASSWORD))
+    known, out = Connection.load(str(file), {}), topics.create(broker.servers, f"opened-out-{tls}")
+    address = KafkaAddress(servers, f"opened-{tls}")
     done = Produce(address, Zipf(50, 5, 1.0), format="text", partitions=1, connection=known).run()
     assert (done.sent, done.failed) == (50, 0)
     pipeline = Pipeline(
         WordCount(),
-        KafkaSource(f"kafka://{address.servers}/opened?format=text", connection=known),
+        KafkaSource(f"kafka://{address.servers}/{address.topic}?format=text", connection=known),
         KafkaSink(f"kafka://{address.servers}/{out}", "word", known),
         Checkpoint(str(tmp_path / "state")),
         Balancing(KeyGrouping(), 2),
@@ -149,10 +170,11 @@ def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tm
     assert sum(json.loads(record.value)["count"] for record in topics.read(broker.servers, out)) == 50
     written = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert PASSWORD.encode() not in written
-    with pytest.raises(InputError, match=f"{broker.login_servers} has no topic closed, or none that this user may see"):
-        KafkaAddress(broker.login_servers, "closed").check_topic(known)
+    with pytest.raises(InputError, match=f"{servers} has no topic closed, or none that this user may see"):
+        KafkaAddress(servers, "closed").check_topic(known)
 
-    wrong = Connection(dict(known.properties) | {"sasl.jaas.config": LOGIN})
+    other = LOGIN.replace("plain.PlainLogin", "scram.ScramLogin") if tls else LOGIN
+    wrong = Connection(dict(known.properties) | {"sasl.jaas.config": other})
     with pytest.raises(QueryError, match=r"SASL authentication error: .*; see that security\.protocol") as refused:
         Produce(address, Zipf(50, 5, 1.0), connection=wrong).run()
     failing = replace(pipeline, source=replace(pipeline.source, connection=wrong))
@@ -160,6 +182,25 @@ def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tm
         failing.run(spark)
     for error in (refused.value, failed.value):
         assert not {"fish", PASSWORD} & set(re.findall(r"\w+", str(error)))
+
+
+@pytest.mark.spark
+def test_a_broker_whose_certificate_nobody_vouches_for_gets_no_log_in(spark, broker, tmp_path):
+    file = tmp_path / "client.properties"
+    servers, properties = listener(broker, tls=True)
+    file.write_text(properties.partition("ssl.truststore")[0])
+    stranger = Connection.load(str(file), {})
+    with pytest.raises(QueryError, match=r"SSL handshake failed.*; see that security\.protocol"):
+        Produce(KafkaAddress(servers, "unseen"), Zipf(50, 5, 1.0), connection=stranger).run()
+    with pytest.raises((InputError, QueryError), match="certificat"):
+        Pipeline(
+            WordCount(),
+            KafkaSource(f"kafka://{servers}/unseen?format=text", connection=stranger),
+            FolderSink(str(tmp_path / "answers")),
+            Checkpoint(str(tmp_path / "state")),
+            Balancing(KeyGrouping(), 2),
+            once=True,
+        ).run(spark)
 
 
 @pytest.mark.spark

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dev.cluster import Cluster
 
 from anabranch.spark import Ledger
 from anabranch.spark.hop_report import hop_reports
 from anabranch.spark.tables import placement_name, tables_of
 
 from .cluster import Driver
-from .test_faults import struck, write
+from .test_faults import CLUSTER, assert_repeated, struck, write
+from .test_faults import cluster as cluster
 
 pytestmark = [
     pytest.mark.spark,
@@ -154,4 +156,23 @@ def test_states_that_travel_arrive_once_however_often_drivers_and_tasks_die_on_t
     (query,) = ledger.queries()
     moved = [sum(one.flushed for one in hop_reports(ledger, query, batch) if not one.operator) for batch in range(6)]
     assert [number > 0 for number in moved] == [batch in (MOVED, again) for batch in range(6)]
+    assert answer(folder, "amount") == surprises(made)
+
+
+def test_states_that_travel_arrive_once_though_executors_die_and_copies_of_tasks_run(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    made, folder = tables(changes=MOVED), tmp_path / "step"
+    again = 2 * MOVED
+    faults = [("handed-over", MOVED, "executor"), ("taken-up", MOVED + 1, "executor"), ("handed-over", again, "slow")]
+    query = {**CHAIN, "name": "step", "step": True, "flush_every": 3, "faults": faults}
+    job = {"master": cluster.master, "data": write(tmp_path / "data", made), "files_a_batch": 1, "queries": [query]}
+    copies = {"spark_speculation": "true", "spark_speculation_quantile": "0.5", "spark_speculation_multiplier": "2"}
+
+    assert Driver(tmp_path, job, {**CLUSTER, **copies}).run() == {"step": 0}
+
+    assert struck(folder) == {f"{stage}-{batch}" for stage, batch, _ in faults}
+    # Tasks that ran twice left the same states twice.
+    for batch in (MOVED, again):
+        assert_repeated(folder, batch)
     assert answer(folder, "amount") == surprises(made)

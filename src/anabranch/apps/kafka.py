@@ -29,8 +29,14 @@ STARTS = ("earliest", "latest")
 _IDENTITY = ("partition", "offset")
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _SECRET = re.compile(r"(sasl|ssl|security|kafka)\.|password|secret|token|jaas", re.IGNORECASE)
-# Kafka's own defaults, 500 records and a megabyte at a time, are for consumers that look at each record.
-_FETCH = {"kafka.max.poll.records": "20000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
+# Kafka's own defaults, 500 records and a megabyte at a time, are for consumers that look at each record. At the end of
+# a topic a consumer has asked for more already, and may ask for nothing else before the broker answers: by default that
+# takes 500 ms, and so much longer the batch that reaches the end.
+_FETCH = {
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.wait.ms": "20",
+}
 
 
 @dataclass(frozen=True)

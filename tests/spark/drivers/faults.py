@@ -34,7 +34,7 @@ class Faults:
 
     Kinds: ``error`` raises, ``python`` kills the Python worker, ``executor`` kills the executor as soon as one of its
     tasks of that stage has ended, so that some tasks of the stage are done and others are not. ``driver`` kills a
-    driver that is its own executor.
+    driver that is its own executor. ``slow`` waits, for Spark to run a copy of the task elsewhere.
 
     Parameters
     ----------
@@ -104,6 +104,9 @@ def _strike(kind: str) -> None:
     time.sleep(0.3)
     if kind == "error":
         raise RuntimeError("a fault that strikes once")
+    if kind == "slow":
+        time.sleep(20)
+        return
     if kind == "driver":
         os.kill(_parent(_executor()), signal.SIGKILL)
     os.kill(os.getpid() if kind == "python" else _executor(), signal.SIGKILL)
@@ -184,14 +187,21 @@ class FaultyRemember(Remember):
         super().__init__(*args)
         self.faults = faults
 
+    def _leaving(self, *args: Any) -> list[pa.Table]:
+        leaving = list(super()._leaving(*args))
+        self.faults.witness(pa.concat_tables([self.step.states.empty_table(), *leaving]), 0)
+        return leaving
+
     def _hand_over(self, *args: Any) -> int:
         moved = super()._hand_over(*args)
         self.faults.strike("handed-over")
+        self.faults.ended("handed-over")
         return moved
 
     def _take_up(self, *args: Any) -> None:
         super()._take_up(*args)
         self.faults.strike("taken-up")
+        self.faults.ended("taken-up")
 
 
 def inject(faults: Faults) -> None:
