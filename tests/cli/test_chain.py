@@ -126,6 +126,12 @@ def test_a_file_with_times_and_a_column_called_key(run, tweets, tmp_path):
         (["--keys", "a,b"], "--keys is about --input; give --input FILE with it"),
         (["--period-s", "9"], "--period-s is about --input; give --input FILE with it"),
         (["--input", "x.csv"], "--input needs --keys COLUMN,COLUMN"),
+        (
+            ["--input", "x.csv", "--keys", "a,b", "--period-s", "9"],
+            "--timestamp COLUMN and --period-s SECONDS go together",
+        ),
+        (["--input", "x.csv", "--keys", "a,b", "--timestamp", "at"], "--timestamp COLUMN and --period-s SECONDS go"),
+        (["--period", "1M"], "the stream has 4,000 tuples, which is one period, and the first goes by hash"),
         (["--input", "x.csv", "--keys", "a"], "--input needs --keys COLUMN,COLUMN"),
         (["--input", "x.csv", "--keys", "a,a"], "--keys must name different columns, got 'a,a'"),
         (["--input", "x.csv", "--keys", "a,b", "--values", "3"], "--locality and --values are of the synthetic stream"),

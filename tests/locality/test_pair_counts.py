@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import ConfigError
+from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.locality import PairCounts, Pairs
 
@@ -79,6 +79,11 @@ def test_memory_does_not_grow_with_the_stream():
     counts.update(hash_keys(np.arange(20_000)), hash_keys(np.arange(20_000) % 77))
     assert counts.nbytes == before
     assert len(counts.pairs()) <= 100
+
+
+def test_keys_that_are_no_hashes_are_refused():
+    with pytest.raises(InputError, match=r"must be hashes of keys, got <U4; pass hash_keys"):
+        PairCounts(10).update(["Asia"], ["#tag"])
 
 
 def test_fewer_counters_are_not_taken_in():

@@ -45,6 +45,9 @@ def test_bytes_hold_all_of_it():
         assert np.array_equal(one.route(KEYS), other.route(KEYS))
     with pytest.raises(SnapshotError, match="hold pairs, not a placement"):
         Placement.unpack(some_pairs().pack())
+    for damaged in (b"", b"garbage", placement.pack()[:-9]):
+        with pytest.raises(SnapshotError, match=r"these bytes hold no whole placement: .*; pass Placement\.pack\(\)"):
+            Placement.unpack(damaged)
 
 
 def test_what_moves_is_what_is_routed_elsewhere():

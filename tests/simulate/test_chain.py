@@ -139,6 +139,14 @@ def test_periods_by_time():
     stream = Columns({"key": list(range(2_500)), "second": list(range(2_500)), "ts": ts.tolist()})
     result = simulate_chain(stream, given(period_s=10.0))
     assert [period.tuples for period in result.periods] == [1_500, 700, 300]
+    for late in (1_400, 1_600, 2_499):
+        ts[late] = -1.0
+        with pytest.raises(InputError, match="need rows in the order of their time; sort the file by it"):
+            simulate_chain(
+                Columns({"key": list(range(2_500)), "second": list(range(2_500)), "ts": ts.tolist()}),
+                given(period_s=10.0),
+            )
+        ts[late] = ts[late - 1]
 
 
 def test_padding_and_bandwidth_reach_the_model():

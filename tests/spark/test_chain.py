@@ -154,7 +154,7 @@ def test_tables_change_while_a_stream_runs_and_no_answer_does(spark, moving):
 def test_locality_grows_with_new_tables_and_moved_states_are_flushed(moving):
     done, _, folder = moving
     ledger = Ledger(str(folder))
-    metrics = [chain_metrics(str(folder), progress, n_servers=3) for progress in done.progress]
+    metrics = [chain_metrics(str(folder), progress) for progress in done.progress]
     metrics = [one for one in metrics if one.tuples]
     assert [tables_of(ledger, done.query, batch).version for batch in range(6)] == [-1, -1, 2, 2, 4, 4]
     assert all(one.tuples == 3000 and len(one.worker_tuples) == 6 for one in metrics)
@@ -180,9 +180,15 @@ def test_a_placement_made_beforehand_is_in_force_from_the_start_and_may_split_ho
     pairs = Pairs.exact(hash_keys(sample["region"]), hash_keys(sample["tag"]))
     placement = plan(pairs, 3, method="greedy", split=True)
     assert placement.tables[1].split_keys.tolist() == hash_keys([7]).tolist()
-    begun = chain(stream_of(spark, folder), 3, ledger=str(tmp_path / "ledger"), placement=placement)
+    begun = chain(
+        stream_of(spark, folder),
+        3,
+        ledger=str(tmp_path / "ledger"),
+        placement=placement,
+        reconfiguration=Reconfiguration(n_servers=3),
+    )
     done = run(begun.then("region", n=Count()).then("tag", n=Count()).answers(), tmp_path / "checkpoint")
-    metrics = chain_metrics(str(tmp_path / "ledger"), done.progress[0], n_servers=3)
+    metrics = chain_metrics(str(tmp_path / "ledger"), done.progress[0])
     assert metrics.locality == pytest.approx(placement.locality[0], abs=0.05)
     # Of 3000 tuples of the second operator 1500 have one key.
     assert max(metrics.worker_tuples[3:]) < 1100
@@ -205,6 +211,9 @@ def test_what_cannot_be_a_chain_is_refused(spark, tmp_path):
         (lambda: begun.map(words_of, "word string"), ConfigError, "region is missing"),
         (lambda: chain(df, 2).map(words_of, "word string"), ConfigError, "map comes after an operator"),
         (lambda: two.map(words_of, df.schema).answers(), ConfigError, "a map must come before an operator"),
+        (lambda: begun.map(words_of, df.schema).answers(), ConfigError, "a map must come before an operator"),
+        (lambda: answers_of(two.answers(), "nope"), ConfigError, "one that has answers, region, tag, got 'nope'"),
+        (lambda: chain(df, 2, reconfiguration=Reconfiguration()), ConfigError, "reconfiguration needs a ledger"),
         (lambda: chain(df, 0), ConfigError, "n_workers must be at least 1"),
         (lambda: chain(df, 2, flush_every=0), ConfigError, "flush_every must be at least 1"),
         (lambda: Reconfiguration(every=0), ConfigError, "every must be at least 1"),

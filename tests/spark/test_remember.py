@@ -101,6 +101,21 @@ def test_a_stateful_step_is_checked_before_a_query_starts(spark):
             "order_by has column at",
         ),
         (
+            lambda: flat.map_with_state("tag", smooth, SENT, state="mean double", order_by="at"),
+            InputError,
+            "order_by has column at",
+        ),
+        (
+            lambda: flat.map_with_state("tag", smooth, SENT, state="tag long, mean double"),
+            ConfigError,
+            "leave tag out of state",
+        ),
+        (
+            lambda: flat.map_with_state("tag", smooth, SENT, state="double"),
+            ConfigError,
+            "must name columns, as in 'mean double', got 'double'",
+        ),
+        (
             lambda: flat.then("region", n=Count()).map_with_state("tag", smooth, SENT, state="mean double").answers(),
             ConfigError,
             "must come before an operator",
@@ -247,6 +262,29 @@ def test_a_step_returns_one_state_a_key_of_its_tuples(bad):
     step = Step(bad, STATES, tuples.schema)
     with pytest.raises(InputError, match="must return one state a key"):
         step(("tag",), states, tuples)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda states, tuples: tuples, "by tag must return two tables, states and tuples, got Table"),
+        (lambda states, tuples: (None, tuples), "as states, must return a pyarrow.Table, got NoneType"),
+        (lambda states, tuples: (states, tuples.to_pandas()), "as tuples, must return a pyarrow.Table, got DataFrame"),
+        (
+            lambda states, tuples: (states.drop(["mean"]), tuples),
+            "must return the columns tag, mean, each once, got tag",
+        ),
+        (
+            lambda states, tuples: (states.set_column(1, "mean", pa.array(["abc"])), tuples),
+            "as states, must return mean as double, got string: .*abc",
+        ),
+    ],
+)
+def test_a_function_returns_what_was_declared_or_is_told_what_it_returned(bad, message):
+    tuples = pa.table({"tag": pa.array([7], pa.int64()), "likes": [1.0]})
+    states = pa.table({"tag": pa.array([7], pa.int64()), "mean": [1.0]})
+    with pytest.raises(InputError, match=message):
+        Step(bad, STATES, tuples.schema)(("tag",), states, tuples)
 
 
 def test_the_order_of_a_batch_does_not_depend_on_arrival_where_a_sort_sees_no_difference():

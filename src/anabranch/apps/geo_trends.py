@@ -72,7 +72,7 @@ class GeoTrends(App):
             ledger=balancing.ledger,
             flush_every=balancing.flush_every,
             seed=balancing.seed,
-            reconfiguration=Reconfiguration(every=self.every),
+            reconfiguration=None if balancing.ledger is None else Reconfiguration(every=self.every),
         )
         placed = begun.then("location", **_aggregates("hashtag", self.top))
         answers = placed.then("hashtag", **_aggregates("location", self.top)).answers()

@@ -135,10 +135,23 @@ def chain(
         "seed": seed,
         "limit": None if tuples is None else streams.n_tuples(tuples),
     }
+    if (timestamp is None) != (period_s is None):
+        raise ConfigError("--timestamp COLUMN and --period-s SECONDS go together; give both, or neither")
     replayed, columns = (None, ("key", "second")) if input is None else _replay(input, keys, timestamp)
     n_values = None if values_ is None else values.whole(values_, "--values", at_least=1)
     results = list(_results(vary, fixed | {"keys": columns}, replayed, n_values))
+    _require_plans(results)
     _show(results, vary, json_)
+
+
+def _require_plans(results: list[tuple[dict[str, Any], ChainResult]]) -> None:
+    """Refuse a stream that ends before the first plan: tables would look as if they were of no use."""
+    for _, result in results:
+        if len(result.periods) == 1 and result.settings["method"] != "hash":
+            raise ConfigError(
+                f"the stream has {result.periods[0].tuples:,} tuples, which is one period, and the first goes by hash; "
+                "give a smaller --period, or --period-s"
+            )
 
 
 def _refuse(given: Mapping[str, str | None]) -> None:

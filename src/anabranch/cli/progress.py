@@ -79,10 +79,12 @@ def batch_line(metrics: BatchMetrics) -> str:
 
 
 def _locality(metrics: BatchMetrics) -> list[str]:
-    """How many tuples stayed on their host, beside what the tables promised; and the keys that moved."""
+    """How many tuples stayed on their host, beside what the tables promised; and the states that moved."""
     promised = "" if math.isnan(metrics.promised) else f" of {fraction(metrics.promised)} promised"
-    moved = [f"{count(metrics.moved)} keys moved"] if metrics.moved else []
+    moved = [f"{count(metrics.moved)} states moved"] if metrics.moved else []
     hosts = f"{count(metrics.hosts)} host{'s' if metrics.hosts > 1 else ''}"
+    if metrics.hosts == 1 and metrics.locality == 1.0:
+        return ["on 1 host, where every tuple is local"]
     return [f"locality {fraction(metrics.locality)}{promised} on {hosts}", *moved]
 
 

@@ -128,6 +128,9 @@ def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray
     """One hash for each pair; (a, b) and (b, a) differ."""
     if len(first) != len(second):
         raise InputError(f"first and second must be equally long, got {len(first)} and {len(second)}")
+    for column in map(np.asarray, (first, second)):
+        if column.dtype != np.uint64:
+            raise InputError(f"first and second must be hashes of keys, got {column.dtype}; pass hash_keys(…)")
     out = np.empty(len(first), dtype=np.uint64)
     _hash_pairs(np.ascontiguousarray(first), np.ascontiguousarray(second), out)
     return out

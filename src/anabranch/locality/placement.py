@@ -109,7 +109,11 @@ class Placement:
     @classmethod
     def unpack(cls, data: bytes) -> Placement:
         """A placement from its bytes; SnapshotError when they are damaged or something else."""
-        header, arrays = snapshot.unpack(data)
+        try:
+            header, arrays = snapshot.unpack(data)
+        except SnapshotError as error:
+            reason = str(error).partition(";")[0]
+            raise SnapshotError(f"these bytes hold no whole placement: {reason}; pass Placement.pack()") from None
         if header.get("kind") != "placement":
             kind = header.get("kind") or "a router"
             raise SnapshotError(f"these bytes hold {kind}, not a placement; pass Placement.pack()")

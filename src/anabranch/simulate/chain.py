@@ -162,6 +162,8 @@ def _periods(stream: Stream, settings: ChainSettings) -> Iterator[_Keys]:
             numbers = np.arange(position, position + batch.num_rows) // settings.period
         else:
             numbers = (np.asarray(columns["ts"], dtype=np.float64) // settings.period_s).astype(np.int64)
+            if (np.diff(numbers, prepend=held[0][0] if held else numbers[:1]) < 0).any():
+                raise InputError("periods of seconds need rows in the order of their time; sort the file by it")
         position += batch.num_rows
         cuts = np.flatnonzero(np.diff(numbers)) + 1
         for begin, end in pairwise([0, *cuts.tolist(), batch.num_rows]):

@@ -80,6 +80,8 @@ def chain(
     from one batch to the next.
     """
     check_spark(df.sparkSession)
+    if reconfiguration is not None and ledger is None:
+        raise ConfigError("reconfiguration needs a ledger, without which nothing is learned; name a folder for it")
     settings = ChainSettings(
         # `answers` counts them.
         2,
@@ -147,7 +149,7 @@ class Chain:
         schema: StructType | str,
         *,
         state: StructType | str,
-        order_by: Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
         operator: str | None = None,
     ) -> Chain:
         """Add a stateful step: what becomes of a tuple depends on the tuples of its key before it.
@@ -179,6 +181,9 @@ class Chain:
         kept, sends = _table(state), _table(schema)
         _check_keys(keys, sends)
         check_names([*kept.names, *before.names])
+        order_by = (order_by,) if isinstance(order_by, str) else tuple(order_by)
+        for name in {*keys} & {*kept.names}:
+            raise ConfigError(f"state has the key's columns without being told; leave {name} out of state")
         for name in {*order_by} - {*before.names}:
             raise InputError(f"order_by has column {name}, which is not there; there are {', '.join(before.names)}")
         for one in before:
@@ -187,7 +192,7 @@ class Chain:
                     f"column {one.name} of a stateful step cannot be ordered; leave it out, or flatten it"
                 )
         states = _arrow(StructType([*(before[name] for name in keys), *kept]))
-        step = Step(func, states, _arrow(sends), tuple(order_by))
+        step = Step(func, states, _arrow(sends), order_by)
         name = operator or "_".join([*keys, "state"])
         return self._with(_Stage(name, Summary(keys, ()), {}, before, step=step, steps_to=sends))
 
@@ -224,10 +229,10 @@ class Chain:
         """
         # A batch DataFrame has no later batch for states to stay for.
         flush_every = self.settings.flush_every if self.df.isStreaming else 1
+        operators = self._operators()
         settings = replace(
             self.settings, n_operators=len(self.stages), placement=self.placement, flush_every=flush_every
         )
-        operators = self._operators()
         if self.df.isStreaming:
             settings = replace(settings, steps=tuple(i for i, one in enumerate(operators) if one.step is not None))
         check_state_store(self.df.sparkSession)
@@ -284,6 +289,9 @@ class Chain:
 
 def answers_of(rows: DataFrame, operator: str) -> DataFrame:
     """Answers of one operator, as columns: what `groupBy(key).agg(…)` would give."""
+    names = rows.columns[1:]
+    if operator not in names:
+        raise ConfigError(f"operator must be one that has answers, {', '.join(names)}, got {operator!r}")
     return rows.where(F.col(OPERATOR) == operator).select(f"{quote(operator)}.*")
 
 
@@ -302,7 +310,7 @@ def _keys(schema: StructType, key: str | Sequence[str]) -> tuple[str, ...]:
 def _table(schema: StructType | str) -> StructType:
     parsed = _parse_datatype_string(schema) if isinstance(schema, str) else schema
     if not isinstance(parsed, StructType):
-        raise ConfigError(f"schema must be that of a table, got {schema!r}")
+        raise ConfigError(f"schema must name columns, as in 'mean double', got {schema!r}")
     return parsed
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.errors import ConfigError
 from anabranch.locality import Manager, Placement
-from anabranch.spark.step import Step
+from anabranch.spark.step import Step, declared
 from anabranch.spark.worker import Summary
 
 Function = Callable[[pa.Table], pa.Table]
@@ -137,15 +137,19 @@ class Operator:
         """The tuples as the next operator gets them, with columns that it may not need."""
         for func, schema in self.between:
             # Types are made those that were declared: later steps, and Spark, take them for granted.
-            tuples = func(tuples).select(schema.names).cast(schema)
+            tuples = declared(func(tuples), schema, f"the map after operator {self.name}")
         return tuples
 
 
 def identity(settings: ChainSettings, operators: tuple[Operator, ...]) -> dict[str, Any]:
     """What must stay the same as long as a query lives."""
+    states = [
+        None if one.step is None else [f"{field.name} {field.type}" for field in one.step.states] for one in operators
+    ]
     return {
         "chain": [operator.name for operator in operators],
         "keys": [list(operator.keys) for operator in operators],
         "n_workers": settings.n_workers,
         "seed": settings.seed,
+        "states": states,
     }

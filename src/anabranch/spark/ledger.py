@@ -58,10 +58,14 @@ class Ledger:
             raise InputError(f"ledger {self.uri} is damaged: {_SETTINGS} is not JSON; use a new folder") from None
         for name, value in json.loads(text).items():
             if before.get(name) != value:
+                remedy = (
+                    "start anew with another ledger and checkpoint"
+                    if "chain" in identity
+                    else "name a new ledger. With the same key the checkpoint may stay, unless states are resident"
+                )
                 raise ConfigError(
                     f"ledger {self.uri} belongs to a query with {name} {before.get(name)!r}, this one has {value!r}; "
-                    "keep the old settings, or name a new ledger. With the same key the checkpoint may stay, unless "
-                    "states are resident"
+                    f"keep the old settings, or {remedy}"
                 )
 
     def write_report(self, query: str, batch: int, name: str, report: Report) -> None:

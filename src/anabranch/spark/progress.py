@@ -93,11 +93,11 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
     )
 
 
-def chain_metrics(ledger: str, progress: Mapping[str, Any], n_servers: int | None = None) -> BatchMetrics:
+def chain_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
     """The same for a chain of operators, whose workers are listed operator by operator.
 
     A chain is as fast as the slowest worker of every operator lets it be, so makespan is the sum of their loads over
-    the sum of the mean ones. `n_servers` is that of the chain's `Reconfiguration`.
+    the sum of the mean ones.
     """
     query, batch = str(progress["id"]), int(progress["batchId"])
     book = Ledger(ledger)
@@ -118,7 +118,7 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any], n_servers: int | Non
         hot_keys=0,
         worker_tuples=[report.tuples for report in reports],
         worker_seconds=[report.seconds for report in reports],
-        locality=locality_of(reports, n_servers),
+        locality=locality_of(reports, tables.n_servers),
         promised=tables.promised,
         moved=sum(report.flushed for report in reports),
         hosts=len({report.host for report in reports}),

@@ -70,6 +70,7 @@ def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
     tables = next((found for one in reversed(earlier) if (found := tables_of(ledger, query, one))), Tables())
     if batch and batch % settings.reconfiguration.every == 0:
         tables = _decided(settings, ledger, query, batch, tables)
+    tables = replace(tables, n_servers=settings.reconfiguration.n_servers)
     tables = Tables.unpack(ledger.settle(query, f"{batch:012d}/tables", tables.pack()))
     _forget(settings, ledger, query, batch)
     return tables

@@ -46,8 +46,11 @@ class Step:
 
     def __call__(self, keys: tuple[str, ...], states: pa.Table, tuples: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Run `func`, and hold it to what it says of itself."""
-        new, sent = self.func(states, tuples)
-        new = new.select(self.states.names).cast(self.states)
+        what = f"the stateful step by {', '.join(keys)}"
+        made = self.func(states, tuples)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise InputError(f"{what} must return two tables, states and tuples, got {type(made).__name__}")
+        new, sent = declared(made[0], self.states, f"{what}, as states,"), made[1]
         n = Groups.of(tuples, keys)[0].n
         both, _ = Groups.of(pa.concat_tables([tuples.select(list(keys)), new.select(list(keys))]), keys)
         codes = both.codes[tuples.num_rows :]
@@ -55,7 +58,25 @@ class Step:
             raise InputError(
                 f"a stateful step must return one state a key, of the keys of its tuples, got {len(codes)} for {n} keys"
             )
-        return new, sent.select(self.sends.names).cast(self.sends)
+        return new, declared(sent, self.sends, f"{what}, as tuples,")
+
+
+def declared(made: object, schema: pa.Schema, what: str) -> pa.Table:
+    """What a user's function returned, with the columns and types that it was said to have, which others rely on."""
+    if not isinstance(made, pa.Table):
+        raise InputError(f"{what} must return a pyarrow.Table, got {type(made).__name__}")
+    for name in schema.names:
+        if made.column_names.count(name) != 1:
+            columns = ", ".join(made.column_names)
+            raise InputError(f"{what} must return the columns {', '.join(schema.names)}, each once, got {columns}")
+    return pa.table([_cast(made[field.name], field, what) for field in schema], schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        raise InputError(f"{what} must return {field.name} as {field.type}, got {column.type}: {error}") from None
 
 
 def _bits(column: pa.Array) -> pa.Array:

@@ -34,6 +34,8 @@ class Tables:
         Locality that the tables in force had in the period before the last decision, on the servers that were known.
     moved
         Keys that the placement moved.
+    n_servers
+        Servers that stand for hosts in a trial; see `Reconfiguration`.
     gain_s, cost_s
         Seconds that the last candidate was expected to save, and that moving state would have taken.
     """
@@ -46,6 +48,7 @@ class Tables:
     moved: int = 0
     gain_s: float = 0.0
     cost_s: float = 0.0
+    n_servers: int | None = None
 
     def pack(self) -> bytes:
         """Bytes that `unpack` reads."""
