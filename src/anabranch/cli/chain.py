@@ -150,7 +150,7 @@ def _require_plans(results: list[tuple[dict[str, Any], ChainResult]]) -> None:
         if len(result.periods) == 1 and result.settings["method"] != "hash":
             raise ConfigError(
                 f"the stream has {result.periods[0].tuples:,} tuples, which is one period, and the first goes by hash; "
-                "give a smaller --period, or --period-s"
+                "give a shorter period"
             )
 
 
