@@ -30,8 +30,6 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
         b'{"symbol": "A", "price": "abc", "quantity": 3}': "price is not a double: abc",
         b'{"symbol": "A", "price": 1, "quantity": 3.5}': "quantity is not a bigint: 3.5",
         b'{"symbol": "A", "price": 1, "quantity": "%s"}' % (b"x" * 500): "quantity is not a bigint: " + "x" * 100,
-        b'{"symbol": 0.10, "price": 0.10, "quantity": 3}': ("0.1", 0.1, 3),
-        b'{"symbol": "tab\t", "price": 1, "quantity": 3}': ("tab\t", 1.0, 3),
         b'{"symbol": "A", "price": 1': "not JSON",
         b'{"symbol": "A", "price": 1, "quantity": 3}{"symbol": "B"}': "not JSON",
         b'{"symbol": "A", "price": 1, "quantity": 3}} {"z": {}': "not JSON",
@@ -54,7 +52,6 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
         '{"word": "x", "line": "y"}', '{"word":"a","n":{"b":1}}', '{"word":"x"}{"word":"y"}', '{"word":[1,2]}',
         '{"n": -1.50e3, "word": "word", "m": null}', ' {"word" : 0.10,\r\n "line":true }\t', '{"word":"a","word":"b"}',
         r'{"word":"say \"no\"","line":"\u00e9"}', '{"word":"é中😀", "": ""}', '{"key":"a\tb"}', '{"word":01}',
-        '{"word":1e5}',
     )  # fmt: skip
     for _ in range(2000):
         value = list(random.choice(whole))
@@ -64,8 +61,7 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
         values.append("".join(value).encode())
     rows = spark.createDataFrame([(bytearray(b'{"r":' + value + b',"end":true}'),) for value in values], "value binary")
     names = ", ".join(f"{name} string" for name in ("word", "key", "line", "value", "text"))
-    lenient = {"allowUnquotedControlChars": "true"}
-    read = rows.select(F.from_json(F.col("value").cast("string"), f"r struct<{names}>, end string", lenient).alias("o"))
+    read = rows.select(F.from_json(F.col("value").cast("string"), f"r struct<{names}>, end string").alias("o"))
     fields = (F.coalesce("o.r.word", "o.r.key"), F.coalesce("o.r.line", "o.r.value", "o.r.text"))
     expected = []
     for end, there, *found in read.select("o.end", F.col("o.r").isNotNull(), *fields).collect():

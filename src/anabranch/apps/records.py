@@ -16,7 +16,7 @@ from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
-_PARSED, _FOUND, _WRAPPED = "__anabranch_parsed", "__anabranch_found_", "__anabranch_wrapped"
+_PARSED, _WRAPPED = "__anabranch_parsed", "__anabranch_wrapped"
 _EXTRA, _END = "__anabranch_extra", "__anabranch_end"
 _MOST = 100
 
@@ -75,14 +75,14 @@ class Records:
     def _flat(self, records: DataFrame, names: Sequence[str]) -> DataFrame:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
         kept = [F.col(name).alias(ROW + name) for name in records.columns]
-        if self.format == "json":
-            return _json(records.select(*kept), names)
         parsed = records.select(*kept, self._parsed(names).alias(_PARSED))
-        texts = [F.col(_PARSED)[name].alias(name) for name in names]
-        reasons = _no_text()
-        if self.format == "csv":
-            reasons = reasons.when(F.col(_PARSED)[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
-        return parsed.select(*row_columns(parsed), *texts, reasons.alias(REASON))
+        rows = row_columns(parsed)
+        if self.format == "json":
+            parsed = parsed.select(*rows, _PARSED, self._wrapped(names).alias(_WRAPPED))
+            texts = [F.coalesce(F.col(_PARSED)[name], F.col(_WRAPPED)["record"][name]).alias(name) for name in names]
+        else:
+            texts = [F.col(_PARSED)[name].alias(name) for name in names]
+        return parsed.select(*rows, *texts, self._unreadable(names).alias(REASON))
 
     def _names(self, app: App, columns: Mapping[str, str]) -> list[str]:
         """Names of the record's columns."""
@@ -98,43 +98,45 @@ class Records:
         value = F.col("value").cast("string")
         if self.format == "text":
             return F.struct(value.alias("value"))
-        # One column more than there should be, to see whether there are.
-        trimmed = F.rtrim(value, F.lit("\r\n"))
-        return F.from_csv(trimmed, F.lit(f"{_schema(names)}, {_EXTRA} string"), {"escape": '"'})
+        schema = _schema(names)
+        if self.format == "csv":
+            # One column more than there should be, to see whether there are.
+            trimmed = F.rtrim(value, F.lit("\r\n"))
+            return F.from_csv(trimmed, F.lit(f"{schema}, {_EXTRA} string"), {"escape": '"'})
+        # Alone, from_json would take the first of several objects and forget about the rest: here there is only one.
+        return F.when(F.locate("}", value) == F.length(value), F.from_json(value, schema))
 
+    def _wrapped(self, names: Sequence[str]) -> Column:
+        """JSON that is not as simple, or of which nothing was found: as a part of an object that must be whole.
 
-def _json(records: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Fields of JSON objects as texts, and REASON.
+        It takes Spark twice as long, and few records need it.
+        """
+        value = F.col(ROW + "value").cast("string")
+        whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
+        return F.when(_nothing(names), F.from_json(whole, f"record struct<{_schema(names)}>, {_END} string"))
 
-    `json_tuple` is faster than `from_json` and enough for most records. The others are read by `from_json`, as a part
-    of an object that must be whole: those of which nothing was found, and those that are not as simple, for either
-    function alone would take the first of several objects and forget about the rest. Both write numbers as Java does,
-    and take control characters in strings as they are.
-    """
-    value = F.col(ROW + "value").cast("string")
-    simple = F.when(F.locate("}", value) == F.length(value), value)
-    found = [_FOUND + name for name in names]
-    read = records.select("*", F.json_tuple(simple, *names).alias(*found))
-    nothing = F.coalesce(*found).isNull()
-    whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
-    schema = f"record struct<{_schema(names)}>, {_END} string"
-    wrapped = F.from_json(whole, schema, {"allowUnquotedControlChars": "true"})
-    read = read.select("*", F.when(nothing, wrapped).alias(_WRAPPED))
-    record = F.col(_WRAPPED)["record"]
-    reasons = _no_text().when(nothing & F.col(_WRAPPED)[_END].isNull(), "not JSON")
-    reasons = reasons.when(nothing & record.isNull(), "JSON, but not an object")
-    texts = (F.coalesce(_FOUND + name, record[name]).alias(name) for name in names)
-    return read.select(*row_columns(records), *texts, reasons.alias(REASON))
-
-
-def _no_text() -> Column:
-    """The reason why a value is no text, or null."""
-    value = F.col(ROW + "value")
-    return F.when(value.isNull(), "no value").when(~F.is_valid_utf8(value.cast("string")), "not UTF-8")
+    def _unreadable(self, names: Sequence[str]) -> Column:
+        """The reason why a value is not of this format, or null."""
+        value = F.col(ROW + "value")
+        reasons = F.when(value.isNull(), "no value").when(~F.is_valid_utf8(value.cast("string")), "not UTF-8")
+        parsed = F.col(_PARSED)
+        if self.format == "csv":
+            return reasons.when(parsed[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
+        if self.format == "json":
+            wrapped = F.col(_WRAPPED)
+            return reasons.when(_nothing(names) & wrapped[_END].isNull(), "not JSON").when(
+                _nothing(names) & wrapped["record"].isNull(), "JSON, but not an object"
+            )
+        return reasons
 
 
 def _schema(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}` string" for name in names)
+
+
+def _nothing(names: Sequence[str]) -> Column:
+    """Whether none of the names has a value in _PARSED."""
+    return F.coalesce(*(F.col(_PARSED)[name] for name in names)).isNull()
 
 
 def _text(field: Field, names: Sequence[str], columns: Mapping[str, str]) -> Column | None:
