@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
@@ -17,6 +18,14 @@ def parsed(spark: SparkSession, records: Records, app, values, columns=None) -> 
     made = records.parse(rows, app, columns or {})
     names = [field.name for field in app.fields if field.name in made.columns]
     return [row[REASON] or tuple(row[name] for name in names) for row in made.collect()]
+
+
+def is_json(value: bytes) -> bool:
+    try:
+        json.loads(value)
+    except ValueError:
+        return False
+    return True
 
 
 @pytest.mark.spark
@@ -46,12 +55,15 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
 
 @pytest.mark.spark
 def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark: SparkSession):
-    """Simple records are read without one, which is faster, and must come to the same."""
+    """Simple records are read as variants, which is faster, and must come to the same."""
     random, values = Random(1), []
     whole = (
         '{"word": "x", "line": "y"}', '{"word":"a","n":{"b":1}}', '{"word":"x"}{"word":"y"}', '{"word":[1,2]}',
         '{"n": -1.50e3, "word": "word", "m": null}', ' {"word" : 0.10,\r\n "line":true }\t', '{"word":"a","word":"b"}',
         r'{"word":"say \"no\"","line":"\u00e9"}', '{"word":"é中😀", "": ""}', '{"key":"a\tb"}', '{"word":01}',
+        '{"word":1234567890123456789012345678901234567890}', '{"word":-0.123456789012345678901234567890, "line":1e400}',
+        '{"word":0.1234567890123456, "line":123456789012345678}', '{"key":1E-7, "text":-0.0}', "{'word':'x'}",
+        '{"word":[1.50, "a", null, 0.12345678901234567890], "line":false}', '{"word":12345678.123456789, "line":"1E5"}',
     )  # fmt: skip
     for _ in range(2000):
         value = list(random.choice(whole))
@@ -69,7 +81,8 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
         expected.append(unreadable or ("no field word or line" if found == [None, None] else tuple(found)))
     found = parsed(spark, Records("json"), WordCount(), values)
     differing = [row for row in zip(values, found, expected, strict=True) if row[1] != row[2]]
-    assert not differing
+    # from_json does not look closely at what is inside of a list.
+    assert not [row for row in differing if row[1] != "not JSON" or is_json(row[0])]
     assert {type(one) for one in expected} == {str, tuple}
 
 

@@ -10,14 +10,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.apps import json_values
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import ROW, row_columns
 from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
-_PARSED, _WRAPPED = "__anabranch_parsed", "__anabranch_wrapped"
-_EXTRA, _END = "__anabranch_extra", "__anabranch_end"
+_PARSED, _EXTRA = "__anabranch_parsed", "__anabranch_extra"
 _MOST = 100
 
 
@@ -74,13 +74,13 @@ class Records:
 
     def _flat(self, records: DataFrame, names: Sequence[str]) -> DataFrame:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
-        kept = [F.col(name).alias(ROW + name) for name in records.columns]
-        parsed = records.select(*kept, self._parsed(names).alias(_PARSED))
-        rows = row_columns(parsed)
+        kept = records.select(*(F.col(name).alias(ROW + name) for name in records.columns))
+        rows = row_columns(kept)
         if self.format == "json":
-            parsed = parsed.select(*rows, _PARSED, self._wrapped(names).alias(_WRAPPED))
-            texts = [F.coalesce(F.col(_PARSED)[name], F.col(_WRAPPED)["record"][name]).alias(name) for name in names]
+            parsed = json_values.read(kept, ROW + "value", names)
+            texts = [json_values.text(name).alias(name) for name in names]
         else:
+            parsed = kept.select("*", self._parsed(names).alias(_PARSED))
             texts = [F.col(_PARSED)[name].alias(name) for name in names]
         return parsed.select(*rows, *texts, self._unreadable(names).alias(REASON))
 
@@ -95,48 +95,22 @@ class Records:
         return list(dict.fromkeys([*known, *self.columns, *plain]))
 
     def _parsed(self, names: Sequence[str]) -> Column:
-        value = F.col("value").cast("string")
+        value = F.col(ROW + "value").cast("string")
         if self.format == "text":
             return F.struct(value.alias("value"))
-        schema = _schema(names)
-        if self.format == "csv":
-            # One column more than there should be, to see whether there are.
-            trimmed = F.rtrim(value, F.lit("\r\n"))
-            return F.from_csv(trimmed, F.lit(f"{schema}, {_EXTRA} string"), {"escape": '"'})
-        # Alone, from_json would take the first of several objects and forget about the rest: here there is only one.
-        return F.when(F.locate("}", value) == F.length(value), F.from_json(value, schema))
-
-    def _wrapped(self, names: Sequence[str]) -> Column:
-        """JSON that is not as simple, or of which nothing was found: as a part of an object that must be whole.
-
-        It takes Spark twice as long, and few records need it.
-        """
-        value = F.col(ROW + "value").cast("string")
-        whole = F.concat(F.lit('{"record":'), value, F.lit(f',"{_END}":true}}'))
-        return F.when(_nothing(names), F.from_json(whole, f"record struct<{_schema(names)}>, {_END} string"))
+        # One column more than there should be, to see whether there are.
+        schema = ", ".join(f"`{name}` string" for name in (*names, _EXTRA))
+        return F.from_csv(F.rtrim(value, F.lit("\r\n")), F.lit(schema), {"escape": '"'})
 
     def _unreadable(self, names: Sequence[str]) -> Column:
         """The reason why a value is not of this format, or null."""
         value = F.col(ROW + "value")
         reasons = F.when(value.isNull(), "no value").when(~F.is_valid_utf8(value.cast("string")), "not UTF-8")
-        parsed = F.col(_PARSED)
         if self.format == "csv":
-            return reasons.when(parsed[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
+            return reasons.when(F.col(_PARSED)[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
         if self.format == "json":
-            wrapped = F.col(_WRAPPED)
-            return reasons.when(_nothing(names) & wrapped[_END].isNull(), "not JSON").when(
-                _nothing(names) & wrapped["record"].isNull(), "JSON, but not an object"
-            )
+            return F.coalesce(reasons, json_values.unreadable(names))
         return reasons
-
-
-def _schema(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}` string" for name in names)
-
-
-def _nothing(names: Sequence[str]) -> Column:
-    """Whether none of the names has a value in _PARSED."""
-    return F.coalesce(*(F.col(_PARSED)[name] for name in names)).isNull()
 
 
 def _text(field: Field, names: Sequence[str], columns: Mapping[str, str]) -> Column | None:
