@@ -20,7 +20,7 @@ from anabranch.apps import (
     WordCount,
 )
 from anabranch.cli.progress import batch_line
-from anabranch.errors import ConfigError, QueryError
+from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.groupings import PartialKeyGrouping
 from anabranch.spark.progress import BatchMetrics
 
@@ -170,3 +170,20 @@ def test_a_spark_that_ended_with_the_signal_that_stops_a_run_is_no_failure(pipel
     pipeline.run(None, Events(stop=True))  # type: ignore[arg-type]
     with pytest.raises(ConnectionRefusedError):
         pipeline.run(None, Events())  # type: ignore[arg-type]
+
+
+def test_lines_that_are_no_json_are_left_out_and_counted(spark: SparkSession, pipeline: Pipeline, tmp_path):
+    (tmp_path / "lines").mkdir()
+    lines = ['{"word": "a"}', '{"word": "a"', "", "[1]", '{"word": "b"}', '{"other": 1}', "plain"]
+    (tmp_path / "lines" / "0.json").write_text("\n".join(lines))
+    batches = []
+    pipeline = replace(pipeline, source=FileSource(str(tmp_path / "lines"), batch=1))
+    pipeline.run(spark, Events(on_batch=batches.append))
+    (tmp_path / "lines" / "1.json").write_text('{"word": "a"}\n{"word": "b"')
+    pipeline.run(spark, Events(on_batch=batches.append))
+    assert counts(pipeline.sink) == {"a": 2, "b": 1}  # type: ignore[arg-type]
+    assert [metrics.malformed for metrics in batches] == [3, 1]
+    (tmp_path / "lines" / "0.json").write_text("plain\n")
+    (tmp_path / "lines" / "1.json").unlink()
+    with pytest.raises(InputError, match=r"no line of .* is a JSON object; check --source and --format"):
+        FileSource(str(tmp_path / "lines")).open(spark)

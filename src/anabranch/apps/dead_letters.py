@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from anabranch.apps.app import App
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.folder import Folder
-from anabranch.apps.kafka import MALFORMED, KafkaSource, Offsets
+from anabranch.apps.kafka import KafkaSource, Offsets
 from anabranch.apps.sink import Sink
+from anabranch.apps.source import MALFORMED
 from anabranch.errors import InputError
 
 _COMPLETE = "anabranch-dead-letters.json"

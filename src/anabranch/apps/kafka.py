@@ -19,11 +19,10 @@ from anabranch.apps.balancing import ROW
 from anabranch.apps.connection import Connection
 from anabranch.apps.records import REASON, Records
 from anabranch.apps.sink import BATCH, Sink
-from anabranch.apps.source import KAFKA, Source
+from anabranch.apps.source import KAFKA, MALFORMED, Source, without_malformed
 from anabranch.apps.topics import topics_of
 from anabranch.errors import ConfigError, InputError
 
-MALFORMED = "anabranch_malformed"
 STARTS = ("earliest", "latest")
 # What identifies a record, and is all of Kafka's own columns that goes on to the edge.
 _IDENTITY = ("partition", "offset")
@@ -173,9 +172,8 @@ class KafkaSource(Source):
 
     def read(self, spark: SparkSession, app: App, columns: Mapping[str, str]) -> DataFrame:
         parsed = self.records.parse(self.open(spark), app, columns)
-        counted = parsed.observe(MALFORMED, F.count(REASON).alias("n"), F.count(F.lit(1)).alias("records"))
-        good = counted.where(F.col(REASON).isNull())
-        fields = [name for name in good.columns if not name.startswith(ROW) and name != REASON]
+        good = without_malformed(parsed, REASON)
+        fields = [name for name in good.columns if not name.startswith(ROW)]
         return app.read(good.select(*fields, *(ROW + name for name in _IDENTITY)))
 
     def malformed(
@@ -188,7 +186,9 @@ class KafkaSource(Source):
         limits = {"assign": assign, "startingOffsets": begin, "endingOffsets": end}
         options = {name: json.dumps(value) for name, value in limits.items()} | _FETCH
         rows = spark.read.format("kafka").options(**options | self.address.options(self.connection)).load()
-        bad = self.records.parse(rows, app, columns).where(F.col(REASON).isNotNull())
+        # Spark would push the filter below the parser, and parse every record twice: not below an observation.
+        parsed = self.records.parse(rows, app, columns).observe(MALFORMED, F.count(REASON).alias("n"))
+        bad = parsed.where(F.col(REASON).isNotNull())
         others = [F.col(ROW + name).alias(name) for name in ("topic", "partition", "offset", "timestamp")]
         return bad.select(F.col(REASON).alias("reason"), _shown("value"), _shown("key"), *others)
 

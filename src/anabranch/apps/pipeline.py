@@ -20,7 +20,7 @@ from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.dead_letters import DeadLetters
 from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
-from anabranch.apps.source import Source
+from anabranch.apps.source import MALFORMED, Source
 from anabranch.errors import ConfigError, QueryError
 from anabranch.spark.progress import BatchMetrics
 
@@ -212,7 +212,7 @@ class Pipeline:
         for progress in query.recentProgress:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
-                malformed = 0 if self.letters is None else self.letters.batch(spark, progress)
+                malformed = _counted(progress) if self.letters is None else self.letters.batch(spark, progress)
                 metrics = self.app.metrics(self.checkpoint.ledger, progress)
                 events.on_batch(replace(metrics, malformed=malformed))
         return last
@@ -221,6 +221,12 @@ class Pipeline:
 def _is_batch(progress: Mapping[str, Any]) -> bool:
     """Whether it tells of a batch that ran; Spark also reports that nothing happens."""
     return "addBatch" in progress["durationMs"]
+
+
+def _counted(progress: Mapping[str, Any]) -> int:
+    """Malformed rows that the source has left out of a batch."""
+    observed = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
+    return 0 if observed is None else int(observed["n"])
 
 
 def _full_text(error: Exception) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from anabranch.apps.app import App
 from anabranch.apps.connection import Connection
@@ -31,6 +32,8 @@ _SHORT = {"keys": "n_keys", "values": "n_values", "phases": "n_phases"}
 _DEFAULTS = {"n_keys": "100000", "z": "1.2", "every": "100000", "skew_percent": "80"}
 _DEFAULTS |= {"n_values": "6", "locality": "0.8"}
 _ZEROS = {"k": 10**3, "M": 10**6, "G": 10**9}
+MALFORMED = "anabranch_malformed"
+_CORRUPT = "__anabranch_corrupt"
 
 
 class Source(ABC):
@@ -53,7 +56,8 @@ class Source(ABC):
 class FileSource(Source):
     """A folder of files: those that are there, and each that is added.
 
-    A file is read once, so it must be whole when it gets its name: write it elsewhere and move it in.
+    A file is read once, so it must be whole when it gets its name: write it elsewhere and move it in. Lines of JSON
+    files that are no JSON objects are left out and counted; they stay where they are, in their files.
 
     Parameters
     ----------
@@ -75,15 +79,25 @@ class FileSource(Source):
 
     def open(self, spark: SparkSession) -> DataFrame:
         chosen = self.format or format_of(self.path)
-        options = {"header": "true", "sep": "\t" if self._is_tsv() else ","} if chosen == "csv" else {}
+        options = self._options(chosen)
         try:
             schema = spark.read.format(chosen).options(**options, inferSchema="true").load(self.path).schema
+            if chosen == "json":
+                if schema.names == [_CORRUPT]:
+                    raise InputError(f"no line of {self.path!r} is a JSON object; check --source and --format")
+                schema = schema if _CORRUPT in schema.names else schema.add(_CORRUPT, "string")
             reader = spark.readStream.format(chosen).options(**options).schema(schema)
             limited = reader if self.batch is None else reader.option("maxFilesPerTrigger", self.batch)
-            return limited.load(self.path)
+            rows = limited.load(self.path)
         except AnalysisException as error:
             line = str(error).partition("\n")[0]
             raise InputError(f"cannot read {self.path!r} as {chosen}: {line}; check --source and --format") from None
+        return without_malformed(rows, _CORRUPT) if chosen == "json" else rows
+
+    def _options(self, chosen: str) -> dict[str, str]:
+        if chosen == "csv":
+            return {"header": "true", "sep": "\t" if self._is_tsv() else ","}
+        return {"columnNameOfCorruptRecord": _CORRUPT} if chosen == "json" else {}
 
     def _is_tsv(self) -> bool:
         return "://" not in self.path and any(suffix == ".tsv" for suffix in _suffixes(self.path))
@@ -127,6 +141,12 @@ class GeneratorSource(Source):
     def open(self, spark: SparkSession) -> DataFrame:
         spark.dataSource.register(Generator)
         return spark.readStream.format(FORMAT).options(**self.options()).load()
+
+
+def without_malformed(rows: DataFrame, reason: str) -> DataFrame:
+    """The rows whose column `reason` is null, without it; the others are counted, and the query's progress says it."""
+    counted = rows.observe(MALFORMED, F.count(reason).alias("n"), F.count(F.lit(1)).alias("records"))
+    return counted.where(F.col(reason).isNull()).drop(reason)
 
 
 def source(
