@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 import cells
 from anabranch.groupings import TableGrouping
@@ -201,28 +202,51 @@ class Months:
 
 @dataclass(frozen=True)
 class Step:
-    """Tables at work in one month: what they promised on the months they were made from, and what they did."""
+    """Tables at work in one month: what they promised on the months they were made from, and what they did.
+
+    `makespans` are of each operator, `of_servers` is of both operators' tuples together. `at_best` is the locality if
+    the second operator's table knew the month: each of its keys where most of its tuples come from.
+    """
 
     predicted: float
     planned: tuple[float, ...]
     locality: float
     makespans: tuple[float, ...]
+    of_servers: float
+    at_best: float
     traffic: Any
     heavy: bool
 
 
-def act(placement: Placement, pairs: Pairs) -> Step:
+def act(placement: Placement, pairs: Pairs, known: Pairs | None = None) -> Step:
+    """`known`: all pairs of the months planned for, where the plan was given some of them only."""
     (locality,), loads = placement.measured([pairs])
     routers = placement.routers()
     sent, received = routers[0].route(pairs.first), routers[1].route(pairs.second)
     return Step(
-        placement.locality[0],
+        placement.locality[0] if known is None else placement.measured([known])[0][0],
         placement.makespans,
         locality,
         tuple(makespan(of) for of in loads),
+        makespan(loads.sum(axis=0)),
+        at_best(pairs, sent, received, placement),
         traffic_of(sent, received, placement.n_servers, pairs.counts),
         any(map(len, placement.heavy)),
     )
+
+
+def at_best(pairs: Pairs, sent: NDArray[np.int32], received: NDArray[np.int32], placement: Placement) -> float:
+    placed = np.isin(pairs.second, placement.tables[1].keys)
+    _, key = np.unique(pairs.second[placed], return_inverse=True)
+    n_keys, n_servers = int(key.max(initial=-1)) + 1, placement.n_servers
+    tuples = np.bincount(key * n_servers + sent[placed], pairs.counts[placed], n_keys * n_servers)
+    hashed = pairs.counts[~placed & (sent == received)].sum()
+    return float((tuples.reshape(n_keys, n_servers).max(axis=1).sum() + hashed) / pairs.counts.sum())
+
+
+def of_servers(steps: list[Step]) -> float:
+    """Mean over months of the makespan of the servers."""
+    return float(np.mean([step.of_servers for step in steps]))
 
 
 class Monthly:
@@ -238,9 +262,9 @@ class Monthly:
         pairs, steps, previous = self.months.pairs, [], None
         for at in range(1, len(pairs)):
             known = Pairs.faded(pairs[max(0, at - history) : at], FADE)
-            known = known.top(max(1, round(share * len(known))))
-            previous = plan(known, n_servers, method=method or self.method, previous=previous)
-            steps.append(act(previous, pairs[at]))
+            some = known.top(max(1, round(share * len(known))))
+            previous = plan(some, n_servers, method=method or self.method, previous=previous)
+            steps.append(act(previous, pairs[at], known))
         return steps
 
     @cache  # noqa: B019
@@ -263,7 +287,7 @@ class Monthly:
                 f"congress_hashtags: {n_tuples:,} tuples of {len(self.months.names)} months, {self.months.names[0]} to "
                 f"{self.months.names[-1]}; {SERVERS} servers, α = 1.03, method {self.method}. Online: new tables every "
                 f"month, from the months before, of which each counts {FADE} of the next. Offline: tables from the first month, for good. Every month counts the "
-                "same. Makespan: largest load of an operator over the mean. The fade and the longest history were chosen on these "
+                "same. Makespan: largest load of an operator over the mean; of servers: of both operators together. The fade and the longest history were chosen on these "
                 "same months, among fades from 0.5 to 1 and histories from 1 month to all: no month was held back."
             ),
             *self.figure_11(),
@@ -280,6 +304,7 @@ class Monthly:
             f"after month {DRIFTED}",
             "planned for: state · hashtag",
             "next month: state · hashtag",
+            "servers",
             "worst month",
         )
         lines = ["### Figure 11: online, offline, hash", "", *header(*columns)]
@@ -294,6 +319,7 @@ class Monthly:
                     f"{self.mean(steps, DRIFTED):.3f}",
                     " · ".join(f"{of:.3f}" for of in planned.mean(axis=0)),
                     " · ".join(f"{of:.3f}" for of in found.mean(axis=0)),
+                    f"{of_servers(steps):.3f}",
                     " · ".join(f"{of:.2f}" for of in found.max(axis=0)),
                 )
             )
@@ -313,9 +339,17 @@ class Monthly:
                 f"{max(max(step.planned) for step in online):.3f}",
             ),
             (
-                "makespan at most 1.25 on the next, on average",
-                following.max() <= 1.25,
-                " · ".join(f"{of:.3f}" for of in following) + "; hash: " + " · ".join(f"{of:.3f}" for of in by_hash),
+                "makespan of the servers at most 1.25 on the next, on average",
+                of_servers(online) <= 1.25,
+                f"{of_servers(online):.3f}; hash: {of_servers(hashed):.3f}",
+            ),
+            (
+                "makespan of an operator at most 1.25 on the next, on average over months and operators",
+                following.mean() <= 1.25,
+                f"{following.mean():.3f}: "
+                + " · ".join(f"{of:.3f}" for of in following)
+                + f"; hash: {by_hash.mean():.3f}: "
+                + " · ".join(f"{of:.3f}" for of in by_hash),
             ),
         ]
         lines += ["", *header("claim", "measured", "holds")]
@@ -334,20 +368,29 @@ class Monthly:
             "### Figure 12: how many pairs a plan needs",
             "",
             *prose(
-                f"Locality with tables from the most frequent pairs of the last {HISTORY} months, the given share of them."
+                f"Locality with tables from the most frequent pairs of the last {HISTORY} months, the given share of them: "
+                "on all pairs of those months → in the month after."
             ),
             *header("n", "hash", *(f"{share:.2%}" for share in SHARES)),
         ]
         for n in sizes:
-            found = [self.mean(self.online(HISTORY, n, share)) for share in SHARES]
-            lines.append(row(n, f"{self.mean(self.fixed(n, hashed=True)):.3f}", *(f"{of:.3f}" for of in found)))
-        few, hashed = self.mean(self.online(HISTORY, SERVERS, 0.01)), self.mean(self.fixed(hashed=True))
-        verdict = self.claims.check("1 % of the pairs doubles the locality of hash", few >= 2 * hashed)
+            found = [self.online(HISTORY, n, share) for share in SHARES]
+            entries = (f"{np.mean([step.predicted for step in of]):.3f} → {self.mean(of):.3f}" for of in found)
+            lines.append(row(n, f"{self.mean(self.fixed(n, hashed=True)):.3f}", *entries))
+        few, hashed = self.online(HISTORY, SERVERS, 0.01), self.mean(self.fixed(hashed=True))
+        promised, found, most = (
+            float(np.mean([getattr(step, of) for step in few])) / hashed for of in ("predicted", "locality", "at_best")
+        )
+        known = self.claims.check("1 % of the pairs doubles the locality of hash, planned for", promised >= 2)
+        later = self.claims.check("1 % of the pairs doubles the locality of hash, next month", found >= 2)
         return [
             *lines,
             "",
-            f"1 % of the pairs has at least twice the locality of hash, n=6: ×{few / hashed:.2f}, {verdict}.",
-            "",
+            *prose(
+                f"1 % of the pairs, n=6, over hash: ×{promised:.2f} on the months planned for, {known}; ×{found:.2f} in the "
+                f"month after, {later}, where tables that knew the month, for the same hashtags and with the states where they are, "
+                f"would have ×{most:.2f}."
+            ),
         ]
 
     def rate(self, steps: list[Step], servers: Servers, padding: int) -> float:
