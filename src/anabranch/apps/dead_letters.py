@@ -16,7 +16,7 @@ from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.folder import Folder
 from anabranch.apps.kafka import KafkaSource, Offsets
 from anabranch.apps.sink import Sink
-from anabranch.apps.source import MALFORMED
+from anabranch.apps.source import observed
 from anabranch.errors import InputError
 
 _COMPLETE = "anabranch-dead-letters.json"
@@ -78,11 +78,11 @@ class DeadLetters:
         late = sum(self._put_aside(spark, earlier) for earlier in missed)
         # Nobody counted the good records of those; most likely there were some.
         self.good += len(missed)
-        observed = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
-        if observed is not None:
-            self.read += observed["records"]
-            self.good += observed["records"] - observed["n"]
-        if observed is not None and observed["n"] == 0:
+        counted = observed(progress)
+        if counted is not None:
+            self.read += counted["records"]
+            self.good += counted["records"] - counted["n"]
+        if counted is not None and counted["n"] == 0:
             self._mark(batch)
             return late
         return late + self._put_aside(spark, batch)

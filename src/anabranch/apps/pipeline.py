@@ -20,7 +20,7 @@ from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.dead_letters import DeadLetters
 from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
-from anabranch.apps.source import MALFORMED, Source
+from anabranch.apps.source import Source, observed
 from anabranch.errors import ConfigError, QueryError
 from anabranch.spark.progress import BatchMetrics
 
@@ -212,21 +212,20 @@ class Pipeline:
         for progress in query.recentProgress:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
-                malformed = _counted(progress) if self.letters is None else self.letters.batch(spark, progress)
                 metrics = self.app.metrics(self.checkpoint.ledger, progress)
-                events.on_batch(replace(metrics, malformed=malformed))
+                events.on_batch(replace(metrics, malformed=self._malformed(spark, progress)))
         return last
+
+    def _malformed(self, spark: SparkSession, progress: Mapping[str, Any]) -> int:
+        """Malformed records of a batch, which are put aside where that can be done."""
+        if self.letters is not None:
+            return self.letters.batch(spark, progress)
+        return (observed(progress) or {"n": 0})["n"]
 
 
 def _is_batch(progress: Mapping[str, Any]) -> bool:
     """Whether it tells of a batch that ran; Spark also reports that nothing happens."""
     return "addBatch" in progress["durationMs"]
-
-
-def _counted(progress: Mapping[str, Any]) -> int:
-    """Malformed rows that the source has left out of a batch."""
-    observed = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
-    return 0 if observed is None else int(observed["n"])
 
 
 def _full_text(error: Exception) -> str:

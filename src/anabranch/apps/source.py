@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from pyspark.errors import AnalysisException
@@ -147,6 +148,12 @@ def without_malformed(rows: DataFrame, reason: str) -> DataFrame:
     """The rows whose column `reason` is null, without it; the others are counted, and the query's progress says it."""
     counted = rows.observe(MALFORMED, F.count(reason).alias("n"), F.count(F.lit(1)).alias("records"))
     return counted.where(F.col(reason).isNull()).drop(reason)
+
+
+def observed(progress: Mapping[str, Any]) -> Mapping[str, int] | None:
+    """What `without_malformed` has counted in a batch: malformed rows as n, and records; None where nothing was."""
+    found: Mapping[str, int] | None = dict(progress.get("observedMetrics") or {}).get(MALFORMED)
+    return found
 
 
 def source(
