@@ -344,12 +344,9 @@ class Monthly:
                 f"{of_servers(online):.3f}; hash: {of_servers(hashed):.3f}",
             ),
             (
-                "makespan of an operator at most 1.25 on the next, on average over months and operators",
-                following.mean() <= 1.25,
-                f"{following.mean():.3f}: "
-                + " · ".join(f"{of:.3f}" for of in following)
-                + f"; hash: {by_hash.mean():.3f}: "
-                + " · ".join(f"{of:.3f}" for of in by_hash),
+                "makespan of each operator at most 1.25 on the next, on average",
+                following.max() <= 1.25,
+                " · ".join(f"{of:.3f}" for of in following) + "; hash: " + " · ".join(f"{of:.3f}" for of in by_hash),
             ),
         ]
         lines += ["", *header("claim", "measured", "holds")]
