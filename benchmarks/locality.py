@@ -1,4 +1,4 @@
-"""Locality-aware routing: the paper's Figures 7 to 9 in the model, 11 to 14 on real hashtags, and what a plan costs.
+"""Locality-aware routing: the paper's Figures 7 to 9 in the model, 10 to 14 on real hashtags, and what a plan costs.
 
     .venv/bin/python benchmarks/locality.py [--data DIR] [--method metis|greedy] [--quick] [--write]
 
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 import cells
 from anabranch.groupings import TableGrouping
@@ -44,6 +45,8 @@ HISTORIES = (1, 3, 6, 12, 24)
 # What online tables are made from, and when offline ones are called old: months. A month counts as much of the next.
 HISTORY, DRIFTED = 24, 12
 FADE = 0.8
+# When a state leads the use of a hashtag in a month: tuples of the hashtag, and the state's share of them.
+LED_TUPLES, LED_SHARE = 60, 0.25
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)
 ONE_GIGABIT = Servers(bandwidth=0.125e9)
 TEN_GIGABIT = Servers()
@@ -180,13 +183,14 @@ class Synthetic:
         return ["### What the paper says of them", "", *lines, ""]
 
 
-# --- Figures 11 to 14: hashtags of members of Congress, month by month
+# --- Figures 10 to 14: hashtags of members of Congress, month by month
 
 
 @dataclass(frozen=True)
 class Months:
     """(state, hashtag) pairs of each calendar month; rows without a state are a state of their own."""
 
+    path: Path
     names: list[str]
     pairs: list[Pairs]
 
@@ -197,15 +201,47 @@ class Months:
         state, tag = hash_keys(table["state"]), hash_keys(table["key"])
         names = np.unique(months)
         chosen = [months == month for month in names]
-        return cls([str(month) for month in names], [Pairs.exact(state[mine], tag[mine]) for mine in chosen])
+        return cls(path, [str(month) for month in names], [Pairs.exact(state[mine], tag[mine]) for mine in chosen])
+
+
+def figure_10(path: Path) -> list[str]:
+    """The hashtag that most states have led the use of, and its tuples in those of them that led most often."""
+    table = pq.read_table(path, columns=["ts", "key", "state"]).drop_null()
+    months = [str(month) for month in table["ts"].to_numpy().astype("datetime64[M]")]
+    grouped = table.append_column("month", pa.array(months)).group_by(["key", "month", "state"])
+    tuples: dict[tuple[str, str], dict[str, int]] = {}
+    for found in grouped.aggregate([([], "count_all")]).to_pylist():
+        tuples.setdefault((found["key"], found["month"]), {})[found["state"]] = found["count_all"]
+    leaders: dict[str, dict[str, str]] = {}
+    for (tag, month), states in tuples.items():
+        leader = min(states, key=lambda state: (-states[state], state))
+        if sum(states.values()) >= LED_TUPLES and states[leader] >= LED_SHARE * sum(states.values()):
+            leaders.setdefault(tag, {})[month] = leader
+    tag = min(leaders, key=lambda tag: (-len(set(leaders[tag].values())), -len(leaders[tag]), tag))
+    often = Counter(leaders[tag].values())
+    shown = sorted(often, key=lambda state: (-often[state], state))[:4]
+    lines = [
+        "### Figure 10: states that use a hashtag, over time",
+        "",
+        *prose(
+            f"Tuples of #{tag}, the hashtag that most states have led in turn, in the months in which it had {LED_TUPLES} "
+            f"or more and one state {LED_SHARE:.0%} of them. Where it is best placed changes, so tables must."
+        ),
+        *header("month", *shown, "all states"),
+    ]
+    for month in sorted(leaders[tag]):
+        states = tuples[tag, month]
+        entries = (f"**{states[of]}**" if of == leaders[tag][month] else states.get(of, 0) for of in shown)
+        lines.append(row(month, *entries, sum(states.values())))
+    return [*lines, ""]
 
 
 @dataclass(frozen=True)
 class Step:
     """Tables at work in one month: what they promised on the months they were made from, and what they did.
 
-    `makespans` are of each operator, `of_servers` is of both operators' tuples together. `at_best` is the locality if
-    the second operator's table knew the month: each of its keys where most of its tuples come from.
+    `makespans` are of each operator, `of_servers` is of both operators' tuples together, `replication` is the states of
+    the second operator over its keys.
     """
 
     predicted: float
@@ -213,7 +249,7 @@ class Step:
     locality: float
     makespans: tuple[float, ...]
     of_servers: float
-    at_best: float
+    replication: float
     traffic: Any
     heavy: bool
 
@@ -221,27 +257,24 @@ class Step:
 def act(placement: Placement, pairs: Pairs, known: Pairs | None = None) -> Step:
     """`known`: all pairs of the months planned for, where the plan was given some of them only."""
     (locality,), loads = placement.measured([pairs])
-    routers = placement.routers()
-    sent, received = routers[0].route(pairs.first), routers[1].route(pairs.second)
+    (flow,) = placement.flows([pairs])
     return Step(
         placement.locality[0] if known is None else placement.measured([known])[0][0],
         placement.makespans,
         locality,
         tuple(makespan(of) for of in loads),
         makespan(loads.sum(axis=0)),
-        at_best(pairs, sent, received, placement),
-        traffic_of(sent, received, placement.n_servers, pairs.counts),
+        replication(placement, pairs),
+        traffic_of(flow.sent, flow.received, placement.n_servers, flow.counts),
         any(map(len, placement.heavy)),
     )
 
 
-def at_best(pairs: Pairs, sent: NDArray[np.int32], received: NDArray[np.int32], placement: Placement) -> float:
-    placed = np.isin(pairs.second, placement.tables[1].keys)
-    _, key = np.unique(pairs.second[placed], return_inverse=True)
-    n_keys, n_servers = int(key.max(initial=-1)) + 1, placement.n_servers
-    tuples = np.bincount(key * n_servers + sent[placed], pairs.counts[placed], n_keys * n_servers)
-    hashed = pairs.counts[~placed & (sent == received)].sum()
-    return float((tuples.reshape(n_keys, n_servers).max(axis=1).sum() + hashed) / pairs.counts.sum())
+def replication(placement: Placement, pairs: Pairs) -> float:
+    first, second = placement.routers()
+    received = second.route_from(pairs.second, first.route(pairs.first))
+    states = Pairs.exact(pairs.second, received.astype(np.uint64))
+    return len(states) / len(np.unique(pairs.second))
 
 
 def of_servers(steps: list[Step]) -> float:
@@ -257,13 +290,15 @@ class Monthly:
         self.histories = tuple(h for h in HISTORIES if h in (1, HISTORY) or not args.quick)
 
     @cache  # noqa: B019
-    def online(self, history: int, n_servers: int = SERVERS, share: float = 1.0, method: str = "") -> list[Step]:
-        """From the second month on: tables from the last months, `share` of their pairs."""
+    def online(
+        self, history: int, n_servers: int = SERVERS, share: float = 1.0, method: str = "", split: bool = False
+    ) -> list[Step]:
+        """From the second month on: tables from the last months, `share` of their pairs; hot keys may be split."""
         pairs, steps, previous = self.months.pairs, [], None
         for at in range(1, len(pairs)):
             known = Pairs.faded(pairs[max(0, at - history) : at], FADE)
             some = known.top(max(1, round(share * len(known))))
-            previous = plan(some, n_servers, method=method or self.method, previous=previous)
+            previous = plan(some, n_servers, method=method or self.method, previous=previous, split=split)
             steps.append(act(previous, pairs[at], known))
         return steps
 
@@ -281,15 +316,16 @@ class Monthly:
     def lines(self) -> list[str]:
         n_tuples = sum(each.total for each in self.months.pairs)
         return [
-            "## Figures 11 to 14: (state, hashtag), month by month",
+            "## Figures 10 to 14: (state, hashtag), month by month",
             "",
             *prose(
                 f"congress_hashtags: {n_tuples:,} tuples of {len(self.months.names)} months, {self.months.names[0]} to "
                 f"{self.months.names[-1]}; {SERVERS} servers, α = 1.03, method {self.method}. Online: new tables every "
                 f"month, from the months before, of which each counts {FADE} of the next. Offline: tables from the first month, for good. Every month counts the "
-                "same. Makespan: largest load of an operator over the mean; of servers: of both operators together. The fade and the longest history were chosen on these "
+                "same. Makespan: largest load of an operator over the mean; of servers: of both operators together. The fade, the longest history and what counts as hot were chosen on these "
                 "same months, among fades from 0.5 to 1 and histories from 1 month to all: no month was held back."
             ),
+            *figure_10(self.months.path),
             *self.figure_11(),
             *self.figure_12(),
             *self.figures_13_14(),
@@ -306,6 +342,7 @@ class Monthly:
             "next month: state · hashtag",
             "servers",
             "worst month",
+            "states a hashtag",
         )
         lines = ["### Figure 11: online, offline, hash", "", *header(*columns)]
         for name, steps in self.kinds().items():
@@ -321,22 +358,26 @@ class Monthly:
                     " · ".join(f"{of:.3f}" for of in found.mean(axis=0)),
                     f"{of_servers(steps):.3f}",
                     " · ".join(f"{of:.2f}" for of in found.max(axis=0)),
+                    f"{np.mean([step.replication for step in steps]):.3f}",
                 )
             )
         online, offline, hashed = self.online(HISTORY), self.fixed(), self.fixed(hashed=True)
+        split = self.online(HISTORY, split=True)
         ratio = self.mean(online, DRIFTED) / self.mean(offline, DRIFTED)
-        most = max(max(step.planned) for step in online if not step.heavy)
+        most, whole_most = (max(max(step.planned) for step in steps) for steps in (split, online))
         n_heavy = sum(step.heavy for step in online)
-        following, by_hash = (np.array([step.makespans for step in steps]).mean(axis=0) for steps in (online, hashed))
+        following, whole, by_hash = (
+            np.array([step.makespans for step in steps]).mean(axis=0) for steps in (split, online, hashed)
+        )
+        dots = (" · ".join(f"{of:.3f}" for of in each) for each in (following, whole, by_hash))
         claimed = [
             ("hash has 1/6", abs(self.mean(hashed) - 1 / SERVERS) <= 0.02, f"{self.mean(hashed):.3f}"),
             (f"online ({HISTORY} months) has at least 0.40", self.mean(online) >= 0.4, f"{self.mean(online):.3f}"),
             ("online has at least 1.4 × offline after drift", ratio >= 1.4, f"×{ratio:.2f}"),
             (
-                "makespan at most 1.05 on the months planned for, unless a key alone has more",
+                "makespan at most 1.05 on the months planned for, in each of them, hot keys split",
                 most <= 1.05,
-                f"{most:.3f}; a key alone has more in {n_heavy} of {len(online)} plans, up to "
-                f"{max(max(step.planned) for step in online):.3f}",
+                f"{most:.3f}; not split, a key alone has more in {n_heavy} of {len(online)} plans, up to {whole_most:.3f}",
             ),
             (
                 "makespan of the servers at most 1.25 on the next, on average",
@@ -344,9 +385,14 @@ class Monthly:
                 f"{of_servers(online):.3f}; hash: {of_servers(hashed):.3f}",
             ),
             (
-                "makespan of each operator at most 1.25 on the next, on average",
+                "makespan of each operator at most 1.25 on the next, on average, hot keys split",
                 following.max() <= 1.25,
-                " · ".join(f"{of:.3f}" for of in following) + "; hash: " + " · ".join(f"{of:.3f}" for of in by_hash),
+                "{}; not split: {}; hash: {}".format(*dots),
+            ),
+            (
+                "with hot keys split at least as much is local",
+                self.mean(split) >= self.mean(online),
+                f"{self.mean(split):.3f}",
             ),
         ]
         lines += ["", *header("claim", "measured", "holds")]
@@ -357,6 +403,7 @@ class Monthly:
         kinds = {f"online, last {h} month{'s' * (h > 1)}": self.online(h) for h in self.histories}
         with contextlib.suppress(ImportError):
             kinds[f"online, last {HISTORY} months, {other}"] = self.online(HISTORY, method=other)
+        kinds[f"online, last {HISTORY} months, hot keys split"] = self.online(HISTORY, split=True)
         return {**kinds, "offline": self.fixed(), "hash": self.fixed(hashed=True)}
 
     def figure_12(self) -> list[str]:
@@ -368,27 +415,23 @@ class Monthly:
                 f"Locality with tables from the most frequent pairs of the last {HISTORY} months, the given share of them: "
                 "on all pairs of those months → in the month after."
             ),
-            *header("n", "hash", *(f"{share:.2%}" for share in SHARES)),
+            *header("n", "hot keys", "hash", *(f"{share:.2%}" for share in SHARES)),
         ]
         for n in sizes:
-            found = [self.online(HISTORY, n, share) for share in SHARES]
-            entries = (f"{np.mean([step.predicted for step in of]):.3f} → {self.mean(of):.3f}" for of in found)
-            lines.append(row(n, f"{self.mean(self.fixed(n, hashed=True)):.3f}", *entries))
-        few, hashed = self.online(HISTORY, SERVERS, 0.01), self.mean(self.fixed(hashed=True))
-        promised, found, most = (
-            float(np.mean([getattr(step, of) for step in few])) / hashed for of in ("predicted", "locality", "at_best")
-        )
-        known = self.claims.check("1 % of the pairs doubles the locality of hash, planned for", promised >= 2)
-        later = self.claims.check("1 % of the pairs doubles the locality of hash, next month", found >= 2)
-        return [
-            *lines,
-            "",
-            *prose(
-                f"1 % of the pairs, n=6, over hash: ×{promised:.2f} on the months planned for, {known}; ×{found:.2f} in the "
-                f"month after, {later}, where tables that knew the month, for the same hashtags and with the states where they are, "
-                f"would have ×{most:.2f}."
-            ),
-        ]
+            for split in (False, True):
+                found = [self.online(HISTORY, n, share, split=split) for share in SHARES]
+                entries = (f"{np.mean([step.predicted for step in of]):.3f} → {self.mean(of):.3f}" for of in found)
+                hashed = f"{self.mean(self.fixed(n, hashed=True)):.3f}"
+                lines.append(row(n, "split" if split else "whole", hashed, *entries))
+        lines += ["", *header("1 % of the pairs, n=6, over hash", "split", "holds", "whole")]
+        for when, of in (("planned for", "predicted"), ("next month", "locality")):
+            few = (self.online(HISTORY, SERVERS, 0.01, split=split) for split in (True, False))
+            split, whole = (float(np.mean([getattr(step, of) for step in steps])) for steps in few)
+            by_hash = self.mean(self.fixed(hashed=True))
+            what = f"1 % of the pairs doubles the locality of hash, {when}, hot keys split"
+            holds = self.claims.check(what, split >= 2 * by_hash)
+            lines.append(row(when, f"×{split / by_hash:.2f}", holds, f"×{whole / by_hash:.2f}"))
+        return [*lines, ""]
 
     def rate(self, steps: list[Step], servers: Servers, padding: int) -> float:
         """Tuples a second over all months, in millions."""
@@ -401,8 +444,8 @@ class Monthly:
             "### Figures 13 and 14: throughput with and without tables",
             "",
             *prose(
-                "M tuples/s of the model over all months after the first, online (the paper's run with reconfiguration) "
-                "over hash (without). The paper's stream is Flickr's; ours is the one above, and less stable. Where the link "
+                "M tuples/s of the model over all months after the first, online (the paper's run with reconfiguration), hot "
+                "keys split, over hash (without). The paper's stream is Flickr's; ours is the one above, and less stable. Where the link "
                 "is the bottleneck, the gain is the ratio of the tuples that cross it, at the busiest server: locality falls "
                 "with servers (Figure 12), and so does the balance that tables keep in the month after."
             ),
@@ -413,20 +456,21 @@ class Monthly:
             entries = []
             for padding in PADDINGS:
                 ours, without = (
-                    self.rate(steps, servers, padding) for steps in (self.online(HISTORY), self.fixed(hashed=True))
+                    self.rate(steps, servers, padding)
+                    for steps in (self.online(HISTORY, split=True), self.fixed(hashed=True))
                 )
                 gains[name, SERVERS, padding] = ours / without
                 entries.append(f"{ours:.2f} / {without:.2f} = ×{ours / without:.2f}")
             lines.append(row(name, *entries))
         lines += ["", *header("4 kB, 1 Gb/s", *(f"n={n}" for n in (2, 4, 6)))]
-        entries = []
-        for n in (2, 4, 6):
-            ours, without = (
-                self.rate(steps, ONE_GIGABIT, 4_000) for steps in (self.online(HISTORY, n), self.fixed(n, hashed=True))
-            )
-            gains["1 Gb/s", n, 4_000] = ours / without
-            entries.append(f"{ours:.2f} / {without:.2f} = ×{ours / without:.2f}")
-        lines.append(row("online / hash", *entries))
+        for split in (False, True):
+            entries = []
+            for n in (2, 4, 6):
+                both = self.online(HISTORY, n, split=split), self.fixed(n, hashed=True)
+                ours, without = (self.rate(steps, ONE_GIGABIT, 4_000) for steps in both)
+                gains["1 Gb/s", n, 4_000] = ours / without
+                entries.append(f"{ours:.2f} / {without:.2f} = ×{ours / without:.2f}")
+            lines.append(row("split" if split else "whole", *entries))
         slow = [gains["1 Gb/s", n, 4_000] for n in (2, 4, 6)]
         claimed = [
             (

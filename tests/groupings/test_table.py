@@ -75,6 +75,30 @@ def test_a_key_that_is_named_several_times_goes_to_its_workers_in_turn(table, n_
     assert {i: found_table.workers_of(int(UNIVERSE[i])).tolist() for i in table} == alive
 
 
+@given(
+    table=splits,
+    alive=st.sets(st.integers(0, 8), min_size=1),
+    asked=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20))),
+)
+def test_a_split_key_has_a_worker_for_every_sender_and_any_of_them_may_get_it(table, alive, asked):
+    router = split_grouping(table).build(9)
+    router.set_workers(alive)
+    numbers = [number for number, _ in asked]
+    keys = UNIVERSE[np.array(numbers, dtype=np.int64)]
+    senders = np.array([sender for _, sender in asked], dtype=np.int32)
+    found = router.route_from(keys, senders)
+    homes = split_grouping({}).build(9)
+    homes.set_workers(alive)
+    for number, sender, worker, home in zip(numbers, senders, found, homes.route(keys), strict=True):
+        named = [one for one in table.get(number, []) if one in alive]
+        assert worker == (named[sender % len(named)] if named else home)
+    for worker in alive:
+        mine = router.may_get(keys, worker)
+        for number, there, home in zip(numbers, mine, homes.route(keys), strict=True):
+            named = [one for one in table.get(number, []) if one in alive]
+            assert there == (worker in (named or [home]))
+
+
 def test_any_hash_may_be_in_the_table():
     """Zero, and hashes that begin their search at the same place."""
     keys = np.array([0, 2**64 - 1, *(i << 40 for i in range(1, 60))], dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""A key that is too heavy for a server is planned in pieces, and balance holds whatever its weight."""
+"""Hot keys are on several servers: spread behind an operator, in pieces before the first; balance holds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.hashing import hash_keys
-from anabranch.locality import Manager, Pairs, Placement, Seats, plan
-from anabranch.locality.splitting import Pieces, in_pieces
+from anabranch.locality import Manager, Pairs, Placement, Seats, plan, splitting
+from anabranch.locality.splitting import in_pieces
 
 KEYS = hash_keys(np.arange(1000))
 
@@ -28,38 +28,60 @@ def chains(draw: st.DrawFn) -> list[Pairs]:
 
 @given(st.composite(chains)(), st.integers(2, 6))
 def test_pieces_keep_all_tuples_and_are_as_heavy_as_each_other(chain, n_servers):
-    heavy = [np.unique(chain[0].first), np.unique(chain[0].second)[:1], np.zeros(0, np.uint64)]
+    heavy = np.unique(chain[0].first)
     parts, pieces = in_pieces(chain, heavy, n_servers)
-    for before, after, left, right in zip(chain, parts, pieces[:-1], pieces[1:], strict=True):
-        assert after.total == before.total and after.counts.min() >= 1
-        whole = Pairs.exact(left.named(after.first), right.named(after.second), after.counts)
-        for name in ("first", "second", "counts"):
-            assert np.array_equal(
-                getattr(whole, name), getattr(Pairs.exact(before.first, before.second, before.counts), name)
-            )
-    for key in heavy[0]:
-        own = pieces[0].keys[pieces[0].wholes == key]
-        weights = [int(parts[0].counts[parts[0].first == one].sum()) for one in own]
-        # What does not divide is dealt out row by row of the pairs, and there are as many as the second key is split.
-        rows = int((chain[0].first == key).sum()) * max(len(pieces[1].keys), 1)
-        assert max(weights) - min(weights) <= rows
+    assert parts[1] is chain[1]
+    before, after = chain[0], parts[0]
+    assert after.total == before.total and after.counts.min() >= 1
+    whole = Pairs.exact(pieces.named(after.first), after.second, after.counts)
+    wanted = Pairs.exact(before.first, before.second, before.counts)
+    for name in ("first", "second", "counts"):
+        assert np.array_equal(getattr(whole, name), getattr(wanted, name))
+    for key in heavy:
+        own = pieces.keys[pieces.wholes == key]
+        weights = [int(after.counts[after.first == one].sum()) for one in own]
+        # What does not divide is dealt out row by row of the pairs.
+        assert max(weights) - min(weights) <= int((before.first == key).sum())
+
+
+@given(st.composite(chains)(), st.integers(2, 6), st.sampled_from(["greedy", "metis"]), st.sampled_from([0.01, 0.5]))
+def test_an_operator_is_balanced_whatever_its_keys_weigh(chain, n_servers, method, share):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "HOT", share)
+        whole = plan(chain, n_servers, alpha=1.2, method=method)
+        parts = plan(chain, n_servers, alpha=1.2, method=method, split=True)
+        shuffled = [Pairs(one.first[::-1], one.second[::-1], one.counts[::-1], one.total) for one in chain]
+        again = plan(shuffled, n_servers, alpha=1.2, method=method, split=True)
+    assert again.tables == parts.tables
+    assert parts.tables[0].split_keys.tolist() == whole.heavy[0].tolist()
+    for table, weights in zip(parts.tables[1:], (_weights(chain[0]), _weights(chain[1])), strict=True):
+        hot = {key for key, n in weights.items() if n * n_servers > share * sum(weights.values())}
+        assert set(table.split_keys.tolist()) == hot and len(hot) <= n_servers / share
+    # No piece has more than the mean load, and no key that is not split more than alpha times as much.
+    assert parts.makespans[0] <= 1 + 1.2
+    # What a plan promises is what its tables do with the same pairs.
+    locality, loads = parts.measured(chain)
+    assert np.allclose(loads, parts.loads) and locality == parts.locality
+    assert np.allclose(loads.sum(axis=1), whole.loads.sum(axis=1))
+
+
+def _weights(pairs: Pairs) -> dict[int, int]:
+    keys, number = np.unique(pairs.second, return_inverse=True)
+    return dict(zip(keys.tolist(), np.bincount(number, pairs.counts).astype(int).tolist(), strict=True))
 
 
 @given(st.composite(chains)(), st.integers(2, 6))
-def test_an_operator_is_balanced_whatever_its_keys_weigh(chain, n_servers):
-    whole = plan(chain, n_servers, alpha=1.2, method="greedy")
-    parts = plan(chain, n_servers, alpha=1.2, method="greedy", split=True)
-    shuffled = [Pairs(one.first[::-1], one.second[::-1], one.counts[::-1], one.total) for one in chain]
-    again = plan(shuffled, n_servers, alpha=1.2, method="greedy", split=True)
-    assert [table.split_keys.tolist() for table in parts.tables] == [keys.tolist() for keys in whole.heavy]
-    assert again.tables == parts.tables
-    # No key or piece has more than alpha times the mean load, so no server needs more than one such above the mean.
-    assert max(parts.makespans) <= 1 + 1.2
-    # What a plan promises is what its tables do with the same pairs, but for what does not divide.
-    locality, loads = parts.measured(chain)
-    assert np.allclose(loads.sum(axis=1), parts.loads.sum(axis=1))
-    assert np.abs(loads - parts.loads).max() <= len(chain[0]) * n_servers**2
-    assert np.abs(np.subtract(locality, parts.locality)).max() <= len(chain[0]) * n_servers**2 / chain[0].total
+def test_tuples_of_spread_keys_stay_where_they_are(chain, n_servers):
+    """Where all keys behind the first operator are spread, nothing crosses the network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "HOT", 0.0)
+        parts = plan(chain, n_servers, method="greedy", split=True)
+    assert parts.locality == pytest.approx((1.0, 1.0))
+    assert np.allclose(parts.loads, parts.loads[0])
+    senders = np.arange(n_servers, dtype=np.int32)
+    for router, of in zip(parts.routers()[1:], chain, strict=True):
+        for key in np.unique(of.second):
+            assert router.route_from(np.full(n_servers, key), senders).tolist() == senders.tolist()
 
 
 def hot(share: float, n: int = 40_000) -> Pairs:
@@ -74,26 +96,55 @@ def test_a_hot_key_keeps_no_server_busy_alone():
     pairs, key = hot(0.5), KEYS[999]
     whole, parts = (plan(pairs, 6, method="greedy", split=split) for split in (False, True))
     assert whole.makespans[1] > 2.9 and parts.makespans[1] <= 1.03
-    assert parts.tables[1].split_keys.tolist() == [key] == parts.heavy[1].tolist()
+    assert whole.locality[0] < 0.6 and parts.locality[0] > 0.95
+    assert key in parts.tables[1].split_keys and parts.heavy[1].tolist() == [key]
     assert not len(parts.tables[0].split_keys)
     # By the tuples themselves, too.
-    routed = parts.routers()[1].route(np.repeat(pairs.second, pairs.counts))
-    assert np.bincount(routed, minlength=6).max() * 6 / pairs.total < 1.04
+    first, second = (np.repeat(of, pairs.counts) for of in (pairs.first, pairs.second))
+    sent = parts.routers()[0].route(first)
+    received = parts.routers()[1].route_from(second, sent)
+    assert np.bincount(received, minlength=6).max() * 6 / pairs.total < 1.04
+    assert (sent == received).mean() == pytest.approx(parts.locality[0])
     only_first = plan(pairs, 6, method="greedy", split=[0])
     assert only_first.tables[1] == whole.tables[1]
     packed = Placement.unpack(parts.pack())
     assert packed.tables[1] == parts.tables[1]
 
 
-def test_a_split_key_stays_split_on_workers_and_back():
-    pairs = hot(0.5)
-    seats = Seats.of([["a", "b", "c"] * 2] * 2)
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        [["a", "b", "c"] * 2] * 2,
+        [["a", "b", "c"] * 2, ["c", "a", "a", "b", "c", "b"]],
+        [["a", "b", "c"] * 2, ["a", "b"] * 3],
+    ],
+)
+def test_a_spread_key_is_with_every_worker_that_sends_and_on_its_server(hosts):
+    pairs, key = hot(0.5), KEYS[999]
+    seats = Seats.of(hosts)
     parts = plan(pairs, 3, method="greedy", split=True)
     workers = seats.by_worker(parts, Placement.hashed(2, 6))
-    assert workers.tables[1].split_keys.tolist() == [KEYS[999]]
+    assert workers.tables[1].split_keys.tolist() == parts.tables[1].split_keys.tolist()
+    for sender, server in enumerate(seats.servers[0]):
+        to = workers.routers()[1].route_from(np.array([key]), sender)[0]
+        there = np.isin(server, seats.servers[1])
+        assert seats.servers[1][to] == server if there else to == sender
+        assert workers.routers()[1].may_get(np.array([key]), to)[0]
     back = seats.by_server(workers, [pairs])
-    assert back.measured([pairs])[0] == pytest.approx(parts.measured([pairs])[0])
-    assert np.allclose(back.measured([pairs])[1], parts.measured([pairs])[1])
+    if set(seats.servers[1]) == {0, 1, 2}:
+        assert back.measured([pairs])[0] == pytest.approx(parts.measured([pairs])[0])
+        assert np.allclose(back.measured([pairs])[1], parts.measured([pairs])[1])
+
+
+def test_a_heavy_key_of_the_first_operator_stays_split_on_workers_and_back():
+    pairs = hot(0.5)
+    turned = Pairs(pairs.second, pairs.first, pairs.counts, pairs.total)
+    seats = Seats.of([["a", "b", "c"] * 2] * 2)
+    parts = plan(turned, 3, method="greedy", split=[0])
+    assert parts.tables[0].split_keys.tolist() == [KEYS[999]]
+    back = seats.by_server(seats.by_worker(parts, Placement.hashed(2, 6)), [turned])
+    assert back.measured([turned])[0] == pytest.approx(parts.measured([turned])[0])
+    assert np.allclose(back.measured([turned])[1], parts.measured([turned])[1])
 
 
 def test_a_manager_who_may_split_does_and_then_rests():
@@ -101,9 +152,3 @@ def test_a_manager_who_may_split_does_and_then_rests():
     begun = manager.decide([hot(0.5)])
     assert begun.migrates and begun.placement.makespans[1] <= 1.03
     assert not manager.decide([hot(0.5)], begun).migrates
-
-
-def test_pieces_of_no_key_change_nothing():
-    keys, servers = KEYS[:5], np.arange(5, dtype=np.int32)
-    table = Pieces().table(keys, servers)
-    assert np.array_equal(table.keys, keys) and np.array_equal(table.workers, servers)

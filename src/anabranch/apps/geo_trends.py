@@ -13,6 +13,7 @@ from anabranch.aggregates import Aggregate, Count, DistinctCount, TopK
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
 from anabranch.errors import ConfigError
+from anabranch.locality import Manager
 from anabranch.spark import Reconfiguration, chain
 from anabranch.spark.progress import BatchMetrics, chain_metrics
 
@@ -22,7 +23,8 @@ class GeoTrends(App):
     """Per location and then per hashtag: posts, how many of the others they come with, and those that lead.
 
     When to use it: for posts with a location and one row a hashtag. Posts go to the worker of their location and on to
-    that of their hashtag; routing tables bring hashtags to the host of the location that uses them.
+    that of their hashtag; routing tables bring hashtags to the host of the location that uses them. Hot hashtags are on
+    every host, and their posts stay where they are.
 
     Guarantees
     ----------
@@ -72,7 +74,7 @@ class GeoTrends(App):
             ledger=balancing.ledger,
             flush_every=balancing.flush_every,
             seed=balancing.seed,
-            reconfiguration=None if balancing.ledger is None else Reconfiguration(every=self.every),
+            reconfiguration=None if balancing.ledger is None else self._reconfiguration(),
         )
         placed = begun.then("location", **_aggregates("hashtag", self.top))
         answers = placed.then("hashtag", **_aggregates("location", self.top)).answers()
@@ -81,6 +83,9 @@ class GeoTrends(App):
         either = [F.coalesce(*(F.col(f"{kind}.{name}") for kind in kinds)).alias(name) for name in columns]
         names = F.coalesce(*(F.col(f"{kind}.{kind}") for kind in kinds))
         return answers.select(F.concat_ws(" ", F.col("operator"), names).alias(self.key), *either)
+
+    def _reconfiguration(self) -> Reconfiguration:
+        return Reconfiguration(every=self.every, manager=Manager(1, method="greedy", split=True))
 
     def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
         return chain_metrics(ledger, progress)

@@ -74,7 +74,7 @@ def chain(
         str, typer.Option(help="Largest load of an operator on a server over the mean, in a plan.", metavar="NUMBER")
     ] = "1.03",
     split: Annotated[
-        bool, typer.Option("--split", help="Give a key that is too heavy for a server several, in turn.")
+        bool, typer.Option("--split", help="Put hot keys on every server; their tuples stay where they are.")
     ] = False,
     careful: Annotated[
         bool, typer.Option("--careful", help="Change tables only where that is expected to pay for moving the state.")

@@ -16,7 +16,7 @@ from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.groupings.shuffle import ShuffleGrouping
 from anabranch.groupings.spillway import Spillway
 from anabranch.groupings.static_two_choices import StaticTwoChoices
-from anabranch.groupings.table import TableGrouping
+from anabranch.groupings.table import TableGrouping, TableRouter
 from anabranch.groupings.w_choices import WChoices
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "StaticTwoChoices",
     "Table",
     "TableGrouping",
+    "TableRouter",
     "WChoices",
     "named",
     "names",

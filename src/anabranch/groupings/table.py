@@ -26,7 +26,9 @@ class TableGrouping(Grouping):
     Guarantees
     ----------
     - A key of the table goes to the worker that the table names while that worker is alive.
-    - A key that the table names several times goes to its workers in turn, as often to each as it is named with it.
+    - A key that the table names several times goes to its workers in turn, as often to each as it is named with it; or,
+      where the sender of each tuple is known (`TableRouter.route_from`), from sender s to worker s of those named,
+      modulo their number.
     - Every other key goes home by hash: an empty table is key grouping.
     - Every key that is named at most once has one replica.
 
@@ -88,7 +90,7 @@ class TableGrouping(Grouping):
         return hash((len(self.keys), self.keys[:1].tobytes(), self.workers[:1].tobytes(), self.family))
 
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
-        return _TableRouter(self, n_workers, source, n_sources, seed)
+        return TableRouter(self, n_workers, source, n_sources, seed)
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """The table itself, whatever the plan says, without the keys of workers that are not there."""
@@ -97,8 +99,10 @@ class TableGrouping(Grouping):
         return Table(keys, np.append(begins, len(order)), self.workers[there][order])
 
 
-class _TableRouter(Router):
-    """`entries` holds, two by two, a key and the index of its worker + 1; 0 in the second place is an empty entry.
+class TableRouter(Router):
+    """Table grouping in one source.
+
+    `entries` holds, two by two, a key and the index of its worker + 1; 0 in the second place is an empty entry.
 
     Split key s has n_workers + 1 + s there: its workers are those of `dealt` from `begins[s]` to `begins[s + 1]`, and
     `turns[s]` says whose turn it is. All but the turns follows from the configuration and the workers alive, so that a
@@ -141,6 +145,47 @@ class _TableRouter(Router):
         if len(self.turns):
             _deal(self.n_workers, self.begins, self.dealt, self.turns, out)
 
+    def route_from(self, keys: NDArray[np.uint64], senders: NDArray[np.int32] | int) -> NDArray[np.int32]:
+        """Worker of each tuple, whose sender is known: a split key goes to the one that it has for this sender.
+
+        Parameters
+        ----------
+        keys
+            Key hashes.
+        senders
+            Number of the sender of each tuple, or of all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> hot = np.array([7, 7, 7], dtype=np.uint64)
+        >>> router = TableGrouping(hot, [0, 1, 2]).build(n_workers=3)
+        >>> router.route_from(hot, np.array([2, 2, 0], dtype=np.int32)).tolist()
+        [2, 2, 0]
+        """
+        out = self._entries_of(keys)
+        if len(self.turns):
+            _hand(self.n_workers, self.begins, self.dealt, _each(senders, len(keys)), out)
+        return out if self._identity else self.workers[out]
+
+    def may_get(self, keys: NDArray[np.uint64], worker: int) -> NDArray[np.bool_]:
+        """Whether this worker gets tuples of each key: it is the key's, or one of those of a split key."""
+        (index,) = np.flatnonzero(self.workers == worker)
+        entries = self._entries_of(keys)
+        found: NDArray[np.bool_] = entries == index
+        split = entries >= self.n_workers
+        if split.any():
+            dealt = np.logical_or.reduceat(self.dealt == index, self.begins[:-1])
+            found[split] = dealt[entries[split] - self.n_workers]
+        return found
+
+    def _entries_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Index of each key's worker; for a split key its number, beyond those of all workers."""
+        keys = np.ascontiguousarray(keys)
+        out = np.array(self.grouping.family.first(keys, self.n_workers, self.seed), dtype=np.int32)
+        _look_up(keys, self.entries, out)
+        return out
+
     def begin_window(self) -> None:
         self.turns[:] = 0
 
@@ -153,6 +198,10 @@ class _TableRouter(Router):
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._fill()
         self.turns = arrays["turns"]
+
+
+def _each(senders: NDArray[np.int32] | int, n: int) -> NDArray[np.int32]:
+    return np.array(np.broadcast_to(senders, n), dtype=np.int32)
 
 
 def _grouped(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
@@ -212,3 +261,19 @@ def _deal(
             begin, end = begins[key], begins[key + 1]
             out[i] = dealt[begin + turns[key]]
             turns[key] = turns[key] + 1 if begin + turns[key] + 1 < end else 0
+
+
+@njit(cache=True)
+def _hand(
+    n_workers: int,
+    begins: NDArray[np.int64],
+    dealt: NDArray[np.int32],
+    senders: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Overwrite the numbers of split keys in `out` with the worker that each has for the tuple's sender."""
+    for i in range(len(out)):
+        if out[i] >= n_workers:
+            key = out[i] - n_workers
+            begin, end = begins[key], begins[key + 1]
+            out[i] = dealt[begin + senders[i] % (end - begin)]

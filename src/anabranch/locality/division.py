@@ -42,8 +42,10 @@ class Division:
         self.n_servers = n_servers
         n_vertices = int(graph.starts[-1])
         self.servers = np.full(n_vertices, -1, dtype=np.int32) if servers is None else servers
+        others = [0, *(int(graph.staying[graph.vertices(operator)].sum()) for operator in range(graph.n_operators - 1))]
         self.packings = [
-            pack(graph.weights[graph.vertices(operator)], n_servers, alpha) for operator in range(graph.n_operators)
+            pack(graph.weights[graph.vertices(operator)], n_servers, alpha, others[operator])
+            for operator in range(graph.n_operators)
         ]
         self.loads = np.zeros((graph.n_operators, n_servers), dtype=np.int64)
         for operator in range(graph.n_operators):
@@ -57,6 +59,9 @@ class Division:
         self._improve()
         for operator in range(self.graph.n_operators):
             self._exchange_hubs(operator)
+        # What spread keys bring moves with the keys of the operator before.
+        for operator in range(1, self.graph.n_operators):
+            self._balance(operator)
 
     def local(self) -> int:
         """Tuples whose two keys are on one server, over all hops."""
@@ -77,7 +82,6 @@ class Division:
             return
         self.servers[follow >= 0] = follow[follow >= 0]
         for other in range(self.graph.n_operators):
-            self._add_up(other)
             self._balance(other)
         self._improve()
         if self.local() <= before[0]:
@@ -93,10 +97,15 @@ class Division:
                 return
 
     def _add_up(self, operator: int) -> None:
+        self.loads[operator] = self._sum(operator, self.graph.weights)
+        if operator:
+            self.loads[operator] += self._sum(operator - 1, self.graph.staying)
+
+    def _sum(self, operator: int, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By server, over the keys of an operator."""
         at = self.graph.vertices(operator)
         placed = self.servers[at] >= 0
-        load = np.bincount(self.servers[at][placed], self.graph.weights[at][placed], self.n_servers)
-        self.loads[operator] = load.astype(np.int64)
+        return np.bincount(self.servers[at][placed], values[at][placed], self.n_servers).astype(np.int64)
 
     def _numbers(self, operator: int) -> NDArray[np.int64]:
         at = self.graph.vertices(operator)
@@ -105,6 +114,7 @@ class Division:
     def _settle(self, operator: int) -> None:
         """Keys without a server, heaviest first, to their neighbours or else to the least loaded."""
         numbers = self._numbers(operator)
+        self._add_up(operator)
         homeless = numbers[self.servers[numbers] < 0]
         order = homeless[np.argsort(-self.graph.weights[homeless], kind="stable")]
         moves.settle(order, *self._state(operator))
@@ -112,6 +122,7 @@ class Division:
     def _balance(self, operator: int) -> None:
         """Take keys from servers above the limit, those that lose least; if that is not enough, pack the heavy ones."""
         packing = self.packings[operator]
+        self._add_up(operator)
         self._relieve(operator, self._numbers(operator))
         if self.loads[operator].max() <= packing.limit:
             return
@@ -153,6 +164,7 @@ class Division:
         return gained
 
     def _sweep(self, operator: int) -> int:
+        self._add_up(operator)
         return int(moves.sweep(self._numbers(operator), *self._state(operator)))
 
     def _state(self, operator: int) -> _State:

@@ -35,12 +35,14 @@ def _partition(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> NDAr
     n_vertices = int(graph.starts[-1])
     if n_servers == 1 or n_vertices <= n_servers:
         return np.arange(n_vertices, dtype=np.int32) % np.int32(n_servers)
+    if not len(graph.neighbours):
+        return np.full(n_vertices, -1, dtype=np.int32)
     # ufactor: thousandths above the mean; METIS knows no zero.
     options = pymetis.Options(seed=seed & 0x7FFFFFFF, ufactor=max(1, round((alpha - 1) * 1000)))
     _, parts = pymetis.part_graph(
         n_servers,
         pymetis.CSRAdjacency(graph.offsets.astype(np.int32), graph.neighbours),
-        vweights=_scaled(graph.weights),
+        vweights=_scaled(graph.weights + graph.staying),
         eweights=_scaled(graph.counts),
         options=options,
     )

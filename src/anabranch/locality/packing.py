@@ -41,9 +41,9 @@ class Packing:
     bins: NDArray[np.int32]
 
 
-def pack(weights: NDArray[np.int64], n_servers: int, alpha: float) -> Packing:
-    """Pack the keys of an operator, which weigh `weights`."""
-    mean = float(weights.sum()) / n_servers
+def pack(weights: NDArray[np.int64], n_servers: int, alpha: float, others: int = 0) -> Packing:
+    """Pack the keys of an operator, which weigh `weights`; `others` is what spread keys bring to all servers."""
+    mean = float(weights.sum() + others) / n_servers
     limit = int(alpha * mean * (1 + 1e-12))
     heavy = np.flatnonzero(weights > limit - mean)
     heavy = heavy[np.argsort(-weights[heavy], kind="stable")]

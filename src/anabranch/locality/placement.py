@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError, SnapshotError
-from anabranch.groupings import Router, TableGrouping, snapshot
+from anabranch.groupings import TableGrouping, TableRouter, snapshot
 from anabranch.locality.graph import Hop
 from anabranch.locality.pairs import Pairs
 
@@ -23,7 +23,9 @@ class Placement:
     n_servers
         Servers; every operator has a worker on each.
     tables
-        Of each operator, key → server. A key outside goes by hash, under a seed of the operator's own.
+        Of each operator, key → server. A key outside goes by hash, under a seed of the operator's own. A key that has
+        several is split: behind an operator a tuple from server s goes to number s of them, modulo how many they are,
+        and before the first one to each in turn.
     locality
         Of each hop, the share of the tuples that stay on their server, expected of tuples like those planned for.
     loads
@@ -60,13 +62,15 @@ class Placement:
         """Of each operator, the largest expected load over the mean: the paper's α; 1.0 is perfect."""
         return tuple(makespan(loads) for loads in self.loads)
 
-    def routers(self) -> list[Router]:
+    def routers(self) -> list[TableRouter]:
         """A router for each operator.
 
         Operators hash under different seeds. Under one seed a key that two operators share would always stay where it
         is, and locality by hash would be luck and not 1 / n_servers.
         """
-        return [table.build(self.n_servers, seed=self.seed + operator) for operator, table in enumerate(self.tables)]
+        return [
+            TableRouter(table, self.n_servers, 0, 1, self.seed + operator) for operator, table in enumerate(self.tables)
+        ]
 
     def measured(self, chain: Sequence[Pairs]) -> tuple[tuple[float, ...], NDArray[np.float64]]:
         """Locality of each hop, and loads, that these tables have on other pairs.
@@ -79,11 +83,13 @@ class Placement:
         """Where these tables send the tuples of each hop; those of a split key go to each of its servers in parts."""
         self.check(chain)
         routers, flows = self.routers(), []
+        parts = _in_turn(self.tables[0])
         for i, pairs in enumerate(chain):
-            row, sent, share = _servers(self.tables[i], routers[i], pairs.first)
-            again, received, part = _servers(self.tables[i + 1], routers[i + 1], pairs.second[row])
-            counts = pairs.counts[row][again] * share[again] * part
-            flows.append(Flow.of(pairs, sent[again], received, counts))
+            row, sent, share = _servers(routers[i], pairs.first, parts)
+            second, counts = pairs.second[row], pairs.counts[row] * share
+            received = routers[i + 1].route_from(second, sent)
+            flows.append(Flow.of(pairs, sent, received, counts))
+            parts = _arrived(self.tables[i + 1], second, received, counts, self.n_servers)
         return flows
 
     def check(self, chain: Sequence[Pairs]) -> None:
@@ -177,21 +183,60 @@ def expected(flows: Sequence[Flow], n_servers: int) -> tuple[tuple[float, ...], 
     return tuple(locality), np.array([leaving[0], *arriving])
 
 
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What part of its tuples each split key has on each of its servers; keys in ascending order."""
+
+    keys: NDArray[np.uint64]
+    servers: NDArray[np.int32]
+    parts: NDArray[np.float64]
+
+
+def _in_turn(table: TableGrouping) -> _Parts:
+    """An equal part wherever the table names the key."""
+    split = np.isin(table.keys, table.split_keys)
+    order = np.flatnonzero(split)[np.argsort(table.keys[split], kind="stable")]
+    keys = table.keys[order]
+    _, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
+    return _Parts(keys, table.workers[order], 1 / times[inverse])
+
+
+def _arrived(
+    table: TableGrouping,
+    keys: NDArray[np.uint64],
+    servers: NDArray[np.int32],
+    counts: NDArray[np.float64],
+    n_servers: int,
+) -> _Parts:
+    """As tuples have arrived; those of keys of which none has are in equal parts."""
+    there = np.isin(keys, table.split_keys)
+    known, number = np.unique(keys[there], return_inverse=True)
+    tuples = np.bincount(number * n_servers + servers[there], counts[there], len(known) * n_servers)
+    tuples = tuples.reshape(len(known), n_servers)
+    row, server = np.nonzero(tuples)
+    found = _Parts(known[row], server.astype(np.int32), tuples[row, server] / tuples.sum(axis=1)[row])
+    unknown = _in_turn(table)
+    new = ~np.isin(unknown.keys, known)
+    both = [
+        np.concatenate([getattr(found, name), getattr(unknown, name)[new]]) for name in ("keys", "servers", "parts")
+    ]
+    order = np.argsort(both[0], kind="stable")
+    return _Parts(*(column[order] for column in both))
+
+
 def _servers(
-    table: TableGrouping, router: Router, keys: NDArray[np.uint64]
+    router: TableRouter, keys: NDArray[np.uint64], parts: _Parts
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Servers of keys: the row of a key, a server, and the part of the key's tuples that it gets."""
     row, servers = np.arange(len(keys)), router.route(keys)
-    split = np.isin(keys, table.split_keys)
+    split = np.isin(keys, parts.keys)
     if not split.any():
         return row, servers, np.ones(len(keys))
-    order = np.argsort(table.keys, kind="stable")
-    named = table.keys[order]
-    begins, ends = np.searchsorted(named, keys[split]), np.searchsorted(named, keys[split], side="right")
+    begins, ends = np.searchsorted(parts.keys, keys[split]), np.searchsorted(parts.keys, keys[split], side="right")
     n = ends - begins
     at = np.arange(n.sum()) + np.repeat(begins - np.cumsum(n) + n, n)
     return (
         np.concatenate([row[~split], np.repeat(row[split], n)]),
-        np.concatenate([servers[~split], table.workers[order[at]]]),
-        np.concatenate([np.ones(int((~split).sum())), np.repeat(1 / n, n)]),
+        np.concatenate([servers[~split], parts.servers[at]]),
+        np.concatenate([np.ones(int((~split).sum())), parts.parts[at]]),
     )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import ConfigError, InputError
+from anabranch.groupings import TableGrouping
 from anabranch.locality import greedy, metis
 from anabranch.locality.division import Division, matched
 from anabranch.locality.graph import KeyGraph
 from anabranch.locality.pairs import Pairs
-from anabranch.locality.placement import Flow, Placement, expected
-from anabranch.locality.splitting import Pieces, heavy_keys, in_pieces
+from anabranch.locality.placement import Placement
+from anabranch.locality.splitting import Pieces, heavy_keys, in_pieces, spread_keys
 
 METHODS = ("metis", "greedy", "hash", "worst")
 
@@ -35,7 +37,8 @@ def plan(
     ----------
     - The load of every operator on every server, by the pairs given, is at most alpha times the mean, unless the keys
       that are too heavy to fit anywhere cannot be packed more evenly than that. A key that is heavier than a server may
-      be is the clearest case; such keys are named in `Placement.heavy`, and `split` takes care of them.
+      be is the clearest case; such keys are named in `Placement.heavy`, and `split` takes care of them. What spread
+      keys bring is as even as the operator before, and the other keys even it out as far as they can.
     - The same pairs, in any order, give the same tables.
 
     Parameters
@@ -54,8 +57,10 @@ def plan(
     previous
         The placement in force: servers are numbered so that as few tuples' keys as possible move.
     split
-        Whether a key that is heavier than a server may be gets several servers, to which its tuples go in turn; or the
-        numbers of the operators whose keys do. Such a key has a partial state on each of them, to be merged.
+        Whether hot keys get several servers; or the numbers of the operators whose keys do. Such a key has a partial
+        state on each of them, to be merged. A key with more than 1 % of a server's share of the tuples is spread: it is
+        on every server, and its tuples stay on the one that they come from. Keys of the first operator come from
+        nowhere: those that are heavier than a server may be have as many servers as they need, in turn.
 
     Examples
     --------
@@ -73,7 +78,8 @@ def plan(
     ----------
     Caneill et al., "Locality-aware routing in stateful streaming applications" (Middleware 2016), §3.3, and §4.2 for
     "worst" (there the worst tables for its synthetic stream; here each operator one server further than the one
-    before). Balance holds for each operator, not for their sum; see `Division`. `previous` and `split` are ours.
+    before). Balance holds for each operator, not for their sum; see `Division`. `previous` and `split` are ours; that
+    a tuple of a spread key stays where it is, is what §2.2 does for operators without a state.
     """
     chain = [pairs] if isinstance(pairs, Pairs) else list(pairs)
     _check(chain, n_servers, alpha, method)
@@ -81,11 +87,13 @@ def plan(
         return _hashed(chain, n_servers, seed)
     graph = KeyGraph.of(chain)
     heavy = heavy_keys(graph, n_servers, alpha)
-    pieces = [Pieces()] * graph.n_operators
     may = range(graph.n_operators) if split is True else split or ()
-    if any(len(heavy[operator]) for operator in may):
-        parts, pieces = in_pieces(chain, [of if i in may else of[:0] for i, of in enumerate(heavy)], n_servers)
-        graph = KeyGraph.of(parts)
+    spread, pieces = spread_keys(graph, n_servers, may), Pieces()
+    parts: Sequence[Pairs] = chain
+    if 0 in may and len(heavy[0]):
+        parts, pieces = in_pieces(chain, heavy[0], n_servers)
+    if len(pieces.keys) or any(map(len, spread)):
+        graph = KeyGraph.of(parts, spread)
     if method == "metis":
         division = metis.divide(graph, n_servers, alpha, seed)
     else:
@@ -94,7 +102,7 @@ def plan(
         division.servers[:] = (division.servers + graph.operators) % n_servers
     if previous is not None:
         _keep_numbers(division, pieces, previous)
-    return _placement(division, heavy, pieces, seed)
+    return _placement(division, chain, heavy, pieces, spread, seed)
 
 
 def _check(chain: Sequence[Pairs], n_servers: int, alpha: float, method: str) -> None:
@@ -113,7 +121,7 @@ def _hashed(chain: Sequence[Pairs], n_servers: int, seed: int) -> Placement:
     return Placement(n_servers, bare.tables, *bare.measured(chain), bare.heavy, seed)
 
 
-def _keep_numbers(division: Division, pieces: Sequence[Pieces], previous: Placement) -> None:
+def _keep_numbers(division: Division, pieces: Pieces, previous: Placement) -> None:
     """Number the servers so that most tuples find their keys where they are."""
     graph, n_servers = division.graph, division.n_servers
     if previous.n_servers != n_servers or len(previous.tables) != graph.n_operators:
@@ -121,7 +129,7 @@ def _keep_numbers(division: Division, pieces: Sequence[Pieces], previous: Placem
             f"previous must be a placement of {graph.n_operators} operators on {n_servers} servers, "
             f"got one of {len(previous.tables)} on {previous.n_servers}; leave it out"
         )
-    keys = [own.named(of) for own, of in zip(pieces, graph.keys, strict=True)]
+    keys = [pieces.named(graph.keys[0]), *graph.keys[1:]]
     before = np.concatenate([router.route(of) for router, of in zip(previous.routers(), keys, strict=True)])
     common = np.bincount(division.servers * np.int64(n_servers) + before.astype(np.int64), graph.weights, n_servers**2)
     numbers = matched(common.reshape(n_servers, n_servers).astype(np.int64))
@@ -129,11 +137,26 @@ def _keep_numbers(division: Division, pieces: Sequence[Pieces], previous: Placem
 
 
 def _placement(
-    division: Division, heavy: tuple[NDArray[np.uint64], ...], pieces: Sequence[Pieces], seed: int
+    division: Division,
+    chain: Sequence[Pairs],
+    heavy: tuple[NDArray[np.uint64], ...],
+    pieces: Pieces,
+    spread: Sequence[NDArray[np.uint64]],
+    seed: int,
 ) -> Placement:
-    graph = division.graph
-    of_each = [division.servers[graph.vertices(operator)] for operator in range(graph.n_operators)]
-    tables = tuple(own.table(keys, servers) for own, keys, servers in zip(pieces, graph.keys, of_each, strict=True))
-    flows = [Flow.of(hop, of_each[i][hop.first], of_each[i + 1][hop.second]) for i, hop in enumerate(graph.hops)]
-    locality, loads = expected(flows, division.n_servers)
-    return Placement(division.n_servers, tables, locality, loads, heavy, seed)
+    graph, n_servers = division.graph, division.n_servers
+    tables = []
+    for operator, hot in enumerate(spread):
+        keys = np.concatenate([graph.keys[operator], np.repeat(hot, n_servers)])
+        everywhere = np.tile(np.arange(n_servers, dtype=np.int32), len(hot))
+        servers = np.concatenate([division.servers[graph.vertices(operator)], everywhere])
+        tables.append(_table(keys if operator else pieces.named(keys), servers))
+    bare = Placement(n_servers, tuple(tables), (), np.zeros((len(tables), n_servers)), heavy, seed)
+    locality, loads = bare.measured(chain)
+    return replace(bare, locality=locality, loads=loads)
+
+
+def _table(keys: NDArray[np.uint64], servers: NDArray[np.int32]) -> TableGrouping:
+    """In order, and a split key's servers in theirs: the first is for tuples from the first server."""
+    order = np.lexsort((servers, keys))
+    return TableGrouping(keys[order], servers[order])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import InputError
-from anabranch.groupings import TableGrouping
+from anabranch.groupings import TableGrouping, TableRouter
 from anabranch.locality.pairs import Pairs
 from anabranch.locality.placement import Placement
 
@@ -57,25 +57,59 @@ class Seats:
     def by_server(self, placement: Placement, chain: Sequence[Pairs]) -> Placement:
         """The same routes as tables of servers, for every key of the tables and of these pairs."""
         placement.check(chain)
-        keys = [_all(table, of) for table, of in zip(placement.tables, _keys(chain), strict=True)]
-        # A split key, which comes several times, goes to one of its workers each time.
-        routes = [router.route(of) for router, of in zip(placement.routers(), keys, strict=True)]
-        tables = (TableGrouping(of, own[at]) for of, own, at in zip(keys, self.servers, routes, strict=True))
+        routers, tables = placement.routers(), []
+        for operator, of in enumerate(_keys(chain)):
+            table, own = placement.tables[operator], self.servers[operator]
+            whole = np.setdiff1d(np.concatenate([table.keys, of]), table.split_keys)
+            split, workers = self._split_by_server(table, operator)
+            keys = np.concatenate([whole, split])
+            servers = own[np.concatenate([routers[operator].route(whole), workers])]
+            order = np.argsort(keys, kind="stable")
+            tables.append(TableGrouping(keys[order], servers[order]))
         return replace(placement, n_servers=self.n_servers, tables=tuple(tables))
+
+    def _split_by_server(self, table: TableGrouping, operator: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+        """Split keys of a table of workers, and their workers: behind an operator one for each server of senders."""
+        named = np.isin(table.keys, table.split_keys)
+        if not operator or not named.any():
+            return table.keys[named], table.workers[named]
+        keys = np.repeat(table.split_keys, self.n_servers)
+        # Tuples of a server come from several workers: the first of them stands for all.
+        sender = np.tile(_first_on_each(self.servers[operator - 1], self.n_servers), len(table.split_keys))
+        return keys, TableRouter(table, self.servers.shape[1], 0, 1, 0).route_from(keys, sender)
 
     def by_worker(self, placement: Placement, now: Placement) -> Placement:
         """A placement on servers as tables of workers; `now` is the one on workers that it takes the place of.
 
-        What it promises, and the loads of servers, stay as they are.
+        What it promises, and the loads of servers, stay as they are. A split key has a worker for each worker that
+        sends, on that one's server.
         """
-        routers = now.routers()
+        routers, n_workers = now.routers(), self.servers.shape[1]
         tables = []
         for operator, table in enumerate(placement.tables):
-            current = routers[operator].route(table.keys)
             own = self.servers[operator]
-            stays = own[current] == table.workers
-            tables.append(TableGrouping(table.keys, np.where(stays, current, _seat(table, own, current))))
-        return replace(placement, n_servers=self.servers.shape[1], tables=tuple(tables))
+            dealt = np.isin(table.keys, table.split_keys) & (operator > 0)
+            keys, servers = table.keys[~dealt], table.workers[~dealt]
+            current = routers[operator].route(keys)
+            workers = np.where(own[current] == servers, current, _seat(keys, servers, own, current))
+            if dealt.any():
+                split = np.repeat(table.split_keys, n_workers)
+                senders = np.tile(np.arange(n_workers, dtype=np.int32), len(table.split_keys))
+                router = TableRouter(table, self.n_servers, 0, 1, 0)
+                servers = router.route_from(split, self.servers[operator - 1][senders])
+                # Each sender has another worker of the server, and each key begins with another.
+                seats = _seat(split + senders.astype(np.uint64), servers, own, senders)
+                keys, workers = np.concatenate([keys, split]), np.concatenate([workers, seats])
+            tables.append(TableGrouping(keys, workers))
+        return replace(placement, n_servers=n_workers, tables=tuple(tables))
+
+
+def _first_on_each(servers: NDArray[np.int32], n_servers: int) -> NDArray[np.int32]:
+    """The first worker on each server; where there is none, the one of the server's number or any."""
+    first = np.arange(n_servers, dtype=np.int32) % np.int32(len(servers))
+    there, worker = np.unique(servers, return_index=True)
+    first[there] = worker
+    return first
 
 
 def _keys(chain: Sequence[Pairs]) -> list[NDArray[np.uint64]]:
@@ -84,19 +118,16 @@ def _keys(chain: Sequence[Pairs]) -> list[NDArray[np.uint64]]:
     return [np.unique(chain[0].first), *inner, np.unique(chain[-1].second)]
 
 
-def _all(table: TableGrouping, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The keys of a table, as often as it names them, and all others."""
-    return np.sort(np.concatenate([table.keys, np.setdiff1d(keys, table.keys)]))
-
-
-def _seat(table: TableGrouping, own: NDArray[np.int32], current: NDArray[np.int32]) -> NDArray[np.int32]:
+def _seat(
+    keys: NDArray[np.uint64], servers: NDArray[np.int32], own: NDArray[np.int32], current: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """A worker on the server of each key, by hash among those there; where there is none, the worker that it has."""
     by_server = np.argsort(own, kind="stable").astype(np.int32)
-    counts = np.bincount(own, minlength=int(table.workers.max(initial=0)) + 1)
+    counts = np.bincount(own, minlength=int(servers.max(initial=0)) + 1)
     starts = np.cumsum(counts) - counts
-    there = counts[table.workers] > 0
+    there = counts[servers] > 0
     out = current.copy()
-    servers, keys = table.workers[there], table.keys[there]
+    servers, keys = servers[there], keys[there]
     # The high bits choose the worker of keys outside the tables: here it is the others.
     turn = (keys & np.uint64(0xFFFFFFFF)) % counts[servers].astype(np.uint64)
     out[there] = by_server[starts[servers] + turn.astype(np.int64)]

@@ -1,21 +1,27 @@
-"""Splitting: a key that is too heavy for any server is planned as several lighter ones."""
+"""Splitting: hot keys are put on several servers.
+
+Where tuples come from an operator, a hot key is spread: it is on every server, and its tuples stay where they are.
+Where they come from a source, which has no server, a key that is too heavy for any is planned as several lighter ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings import TableGrouping
 from anabranch.locality.graph import KeyGraph
 from anabranch.locality.pairs import Pairs, hash_pairs
+
+# Part of a server's share of the tuples above which a key is spread: of all keys at most n_servers / HOT are.
+HOT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The pieces of split keys of one operator, and whose they are.
+    """The pieces of split keys of the first operator, and whose they are.
 
     Parameters
     ----------
@@ -36,13 +42,6 @@ class Pieces:
         order = np.argsort(keys)
         return cls(keys[order], owners[order])
 
-    def table(self, keys: NDArray[np.uint64], servers: NDArray[np.int32]) -> TableGrouping:
-        """The table of these keys, in which a split key has the server of each of its pieces."""
-        named = self.named(keys)
-        # Where several pieces are on one server, it has as many of the key's turns. In order, as any table is.
-        order = np.lexsort((servers, named)) if len(self.keys) else slice(None)
-        return TableGrouping(named[order], servers[order])
-
     def named(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The keys, with the whole key in the place of each piece."""
         if not len(self.keys):
@@ -53,47 +52,43 @@ class Pieces:
 
 def heavy_keys(graph: KeyGraph, n_servers: int, alpha: float) -> tuple[NDArray[np.uint64], ...]:
     """Of each operator, the keys with more tuples than a server may have."""
-    heavy = []
-    for operator in range(graph.n_operators):
-        weights = graph.weights[graph.vertices(operator)]
-        heavy.append(graph.keys[operator][weights > alpha * weights.sum() / n_servers])
-    return tuple(heavy)
+    return tuple(_above(graph, operator, alpha / n_servers) for operator in range(graph.n_operators))
 
 
-def in_pieces(
-    chain: Sequence[Pairs], heavy: Sequence[NDArray[np.uint64]], n_servers: int
-) -> tuple[list[Pairs], list[Pieces]]:
-    """The pairs with each of these keys, of each operator, in equal pieces, none heavier than a server's mean load."""
-    graph = KeyGraph.of(chain)
-    pieces, out = [], list(chain)
-    for operator, keys in enumerate(heavy):
-        weights = graph.weights[graph.vertices(operator)]
-        own = weights[np.searchsorted(graph.keys[operator], keys)]
-        pieces.append(Pieces.of(keys, np.ceil(own * n_servers / max(weights.sum(), 1)).astype(np.int64)))
-        if operator:
-            out[operator - 1] = _dealt(out[operator - 1], "second", pieces[-1])
-        if operator < len(chain):
-            out[operator] = _dealt(out[operator], "first", pieces[-1])
-    return out, pieces
+def spread_keys(graph: KeyGraph, n_servers: int, may: Collection[int]) -> list[NDArray[np.uint64]]:
+    """Of each operator but the first that `may` be split, the keys that are put on every server."""
+    hot = [_above(graph, operator, HOT / n_servers) for operator in range(graph.n_operators)]
+    return [of if operator and operator in may else of[:0] for operator, of in enumerate(hot)]
 
 
-def _dealt(pairs: Pairs, side: str, pieces: Pieces) -> Pairs:
+def _above(graph: KeyGraph, operator: int, share: float) -> NDArray[np.uint64]:
+    """Keys with more than this share of an operator's tuples."""
+    weights = graph.weights[graph.vertices(operator)]
+    found: NDArray[np.uint64] = graph.keys[operator][weights > share * weights.sum()]
+    return found
+
+
+def in_pieces(chain: Sequence[Pairs], keys: NDArray[np.uint64], n_servers: int) -> tuple[list[Pairs], Pieces]:
+    """The pairs with each of these keys, of the first operator, in equal pieces, none above a server's mean load."""
+    graph = KeyGraph.of(chain[:1])
+    weights = graph.weights[graph.vertices(0)]
+    own = weights[np.searchsorted(graph.keys[0], keys)]
+    pieces = Pieces.of(keys, np.ceil(own * n_servers / max(weights.sum(), 1)).astype(np.int64))
+    return [_dealt(chain[0], pieces), *chain[1:]], pieces
+
+
+def _dealt(pairs: Pairs, pieces: Pieces) -> Pairs:
     """The tuples of split keys dealt out to their pieces, in equal parts."""
-    if not len(pieces.keys):
-        return pairs
-    keys: NDArray[np.uint64] = getattr(pairs, side)
     order = np.argsort(pieces.wholes, kind="stable")
     wholes = pieces.wholes[order]
-    begins, ends = np.searchsorted(wholes, keys), np.searchsorted(wholes, keys, side="right")
+    begins, ends = np.searchsorted(wholes, pairs.first), np.searchsorted(wholes, pairs.first, side="right")
     n = np.maximum(ends - begins, 1)
-    row = np.repeat(np.arange(len(keys)), n)
+    row = np.repeat(np.arange(len(pairs)), n)
     turn = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
     counts = pairs.counts[row] // n[row] + (turn < pairs.counts[row] % n[row])
     # Which piece gets what does not divide depends on the other key, and not on the order of the pairs.
-    other = pairs.second if side == "first" else pairs.first
-    begin = (other[row] % n[row].astype(np.uint64)).astype(np.int64)
+    begin = (pairs.second[row] % n[row].astype(np.uint64)).astype(np.int64)
     piece = np.minimum(begins[row] + (turn + begin) % n[row], len(order) - 1)
-    dealt = np.where((ends > begins)[row], pieces.keys[order[piece]], keys[row])
+    dealt = np.where((ends > begins)[row], pieces.keys[order[piece]], pairs.first[row])
     there = counts > 0
-    columns = {"first": pairs.first[row][there], "second": pairs.second[row][there], side: dealt[there]}
-    return replace(pairs, counts=counts[there], **columns)
+    return replace(pairs, first=dealt[there], second=pairs.second[row][there], counts=counts[there])

@@ -86,8 +86,8 @@ class _Run:
     def step(self, keys: _Keys) -> None:
         """Route the tuples of one period, then make the tables of the next."""
         settings = self.settings
-        routes = [router.route(of) for router, of in zip(self.placement.routers(), keys, strict=True)]
-        traffic = [traffic_of(*both, settings.n_servers) for both in pairwise(_with_stateless(routes, settings))]
+        routes, passed = self._routes(keys)
+        traffic = [traffic_of(*both, settings.n_servers) for both in pairwise(passed)]
         local = sum(float(np.trace(hop)) for hop in traffic) / sum(float(hop.sum()) for hop in traffic)
         loads = [np.bincount(of, minlength=settings.n_servers).astype(np.float64) for of in routes]
         self.periods.append(
@@ -103,6 +103,20 @@ class _Run:
         self.moved = 0
         if settings.method != "hash" and (settings.mode == "online" or len(self.periods) == 1):
             self._plan(keys, routes)
+
+    def _routes(self, keys: _Keys) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """Servers of all tuples at each operator, and the same with stateless ones between, where there are (§2.2)."""
+        first, *others = self.placement.routers()
+        between = self.settings.between
+        in_turn = np.arange(len(keys[0]), dtype=np.int32) % np.int32(self.settings.n_servers)
+        routes = [first.route(keys[0])]
+        passed = routes.copy()
+        for router, of in zip(others, keys[1:], strict=True):
+            if between != "nothing":
+                passed.append(in_turn if between == "shuffle" else routes[-1])
+            routes.append(router.route_from(of, passed[-1]))
+            passed.append(routes[-1])
+        return routes, passed
 
     def _plan(self, keys: _Keys, routes: list[NDArray[np.int32]]) -> None:
         counted = [self._count(first, second, routes[i]) for i, (first, second) in enumerate(pairwise(keys))]
@@ -134,17 +148,6 @@ class _Run:
             counts.update(first[mine], second[mine])
             parts.append(counts.pairs())
         return Pairs.pooled(parts)
-
-
-def _with_stateless(routes: list[NDArray[np.int32]], settings: ChainSettings) -> list[NDArray[np.int32]]:
-    """The servers of all operators in a row, with a stateless one between each two where there is one (§2.2)."""
-    if settings.between == "nothing":
-        return routes
-    in_turn = np.arange(len(routes[0]), dtype=np.int32) % np.int32(settings.n_servers)
-    out = [routes[0]]
-    for before, after in pairwise(routes):
-        out += [before if settings.between == "local-or-shuffle" else in_turn, after]
-    return out
 
 
 def _periods(stream: Stream, settings: ChainSettings) -> Iterator[_Keys]:

@@ -38,7 +38,7 @@ class ChainSettings:
     alpha
         How far above the mean the load of a server may be, for each operator, in a plan.
     split
-        Whether plans give a key that is heavier than a server may be several servers.
+        Whether plans put hot keys on several servers; see `anabranch.locality.plan`.
     careful
         Online: new tables take effect only where the manager expects them to pay. Otherwise always.
     padding

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.groupings import Router
+from anabranch.groupings import TableRouter
 from anabranch.spark import packs
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.resident import hashes_of
@@ -29,8 +29,13 @@ def key_hashes(tuples: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
     return hashes_of(normal(tuples.select(list(keys)), keys), keys)
 
 
-def routes(router: Router, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """Workers of tuples. Split keys begin their turns anew: where a tuple goes must not depend on other blobs."""
+def routes(router: TableRouter, keys: NDArray[np.uint64], sender: int | None = None) -> NDArray[np.int32]:
+    """Workers of tuples, from a source or from a worker of the operator before.
+
+    From a source split keys begin their turns anew: where a tuple goes must not depend on other blobs.
+    """
+    if sender is not None:
+        return router.route_from(keys, sender)
     router.begin_window()
     return router.route(keys)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from anabranch.groupings import Router, TableGrouping
+from anabranch.groupings import TableGrouping, TableRouter
 from anabranch.locality import PairCounts
 from anabranch.spark import packs
 from anabranch.spark.chain_aggregator import aggregator_slots
@@ -95,12 +95,14 @@ class Operate(Keep):
             if row["target"] is not None:
                 yield self._to_aggregator(number, row["target"], row["operator"], row["blob"])
             elif row["blob"] is not None:
-                yield from self._onward(decode(row["blob"]), routers, tally)
+                yield from self._onward(number, decode(row["blob"]), routers, tally)
         if self.next is not None and number == 0:
             yield from (self._to_worker(slot, None) for slot in self.own_slots)
         yield from self._served(task, number, tables, routers, tally)
 
-    def _served(self, task: Task, number: int, tables: Tables, routers: list[Router], tally: Tally) -> Iterator[Row]:
+    def _served(
+        self, task: Task, number: int, tables: Tables, routers: list[TableRouter], tally: Tally
+    ) -> Iterator[Row]:
         """Take the tuples into the states; give what leaves the worker besides them."""
         partial, tuples, seconds = self.worker.summarise(iter(tally.tuples))
         for target, blob in self._kept(partial, task.batch, tables.version, routers[self.number], number, tally):
@@ -109,25 +111,25 @@ class Operate(Keep):
             partials = 0 if partial is None else partial.num_rows
             self._report(task, number, tuples, seconds, partials, tally)
 
-    def _onward(self, tuples: pa.Table, routers: list[Router], tally: Tally) -> Iterator[Row]:
+    def _onward(self, number: int, tuples: pa.Table, routers: list[TableRouter], tally: Tally) -> Iterator[Row]:
         """Blobs for the next operator, each made of one that came in: in which order those came does not show."""
         tally.tuples += tuples.select(self.own_columns).to_batches()
         if self.next is not None:
-            yield from self._send(self.operator.onward(tuples), routers, tally)
+            yield from self._send(number, self.operator.onward(tuples), routers, tally)
 
-    def _send(self, sent: pa.Table, routers: list[Router], tally: Tally) -> Iterator[Row]:
-        """Route tuples to the next operator, one blob a worker."""
+    def _send(self, number: int, sent: pa.Table, routers: list[TableRouter], tally: Tally) -> Iterator[Row]:
+        """Route tuples of worker `number` to the next operator, one blob a worker."""
         if self.next is None or not sent.num_rows:
             return
         second = key_hashes(sent, self.next.keys)
-        workers = routes(routers[self.number + 1], second)
+        workers = routes(routers[self.number + 1], second, number)
         tally.count(key_hashes(sent, self.operator.keys), second, workers)
         packed = packs.packed(sent.select(list(self.next.columns)), workers, self.chain.n_workers, WORKER)
         for worker, blob in zip(packed[WORKER].to_pylist(), packed[packs.ROWS].to_pylist(), strict=True):
             yield self._to_worker(self.own_slots[worker], blob)
 
     def _kept(
-        self, new: pa.Table | None, batch: int, version: int, router: Router, number: int, tally: Tally
+        self, new: pa.Table | None, batch: int, version: int, router: TableRouter, number: int, tally: Tally
     ) -> list[tuple[int, bytes]]:
         """What goes to the aggregator: all states when it is time, else those that belong elsewhere from now on."""
         known = self.version.get()
@@ -139,12 +141,12 @@ class Operate(Keep):
         tally.flushed = sum(table.num_rows for table in leaving)
         return split(pa.concat_tables(leaving), self.summary.keys, self.slots) if leaving else []
 
-    def _leaving(self, router: Router, number: int) -> list[pa.Table]:
+    def _leaving(self, router: TableRouter, number: int) -> list[pa.Table]:
         """Take the keys out of the state that are another worker's now."""
         leaving = []
         for bucket, (blob,) in list(self.buckets.iterator()):
             held = decode(blob)
-            stays = routes(router, key_hashes(held, self.summary.keys)) == number
+            stays = router.may_get(key_hashes(held, self.summary.keys), number)
             if stays.all():
                 continue
             leaving.append(held.filter(pa.array(~stays)))

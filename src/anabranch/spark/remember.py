@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError, SnapshotError
-from anabranch.groupings import Router, snapshot
+from anabranch.groupings import TableRouter, snapshot
 from anabranch.spark.chain_edge import key_hashes
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.ledger import Ledger
@@ -47,16 +47,18 @@ class Remember(Operate):
         super().init(handle)
         self.held_by = handle.getValueState("held", "version long, first long")
 
-    def _onward(self, tuples: pa.Table, routers: list[Router], tally: Tally) -> Iterator[Row]:
+    def _onward(self, number: int, tuples: pa.Table, routers: list[TableRouter], tally: Tally) -> Iterator[Row]:
         tally.tuples += tuples.to_batches()
         return iter(())
 
-    def _served(self, task: Task, number: int, tables: Tables, routers: list[Router], tally: Tally) -> Iterator[Row]:
+    def _served(
+        self, task: Task, number: int, tables: Tables, routers: list[TableRouter], tally: Tally
+    ) -> Iterator[Row]:
         began = time.perf_counter()
         self._take_up(task, number, tables)
         n = sum(batch.num_rows for batch in tally.tuples)
         if n:
-            yield from self._send(self.operator.onward(self._updated(tally.tuples)), routers, tally)
+            yield from self._send(number, self.operator.onward(self._updated(tally.tuples)), routers, tally)
         if tables.version == task.batch:
             tally.flushed = self._hand_over(task, number, tables)
         if self.chain.ledger is not None:

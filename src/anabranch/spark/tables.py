@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from anabranch.errors import InputError, SnapshotError
-from anabranch.groupings import Router, snapshot
+from anabranch.groupings import TableRouter, snapshot
 from anabranch.locality import Placement
 from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.ledger import Ledger
@@ -91,7 +91,7 @@ def placement_name(version: int) -> str:
     return f"placement-{version:012d}"
 
 
-def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[Router]]:
+def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[TableRouter]]:
     """The tables of a task's batch, and a router for each operator; any of them gives the right answer of aggregates.
 
     Stateful steps go by the version before in the first batch of a new one, in which their states are handed over.
@@ -115,6 +115,6 @@ def _require(there: bool, settings: ChainSettings, what: str) -> None:
 
 
 @lru_cache(maxsize=4)
-def routers_of(settings: ChainSettings, query: str, version: int) -> list[Router]:
+def routers_of(settings: ChainSettings, query: str, version: int) -> list[TableRouter]:
     """Kept from task to task: a version never changes, and a router of tables learns nothing."""
     return placement_of(settings, query, version).routers()
