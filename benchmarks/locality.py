@@ -50,7 +50,7 @@ LED_TUPLES, LED_SHARE = 60, 0.25
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)
 ONE_GIGABIT = Servers(bandwidth=0.125e9)
 TEN_GIGABIT = Servers()
-COLOURS = {"planned": "#0072B2", "hash": "#D55E00", "worst": "#7F7F7F", "offline": "#009E73"}
+COLOURS = {"split": "#CC79A7", "planned": "#0072B2", "hash": "#D55E00", "worst": "#7F7F7F", "offline": "#009E73"}
 
 
 # --- Figures 7 to 9: the synthetic stream in the model
@@ -592,7 +592,11 @@ def draw(shapes: Synthetic, monthly: Monthly | None, path: Path) -> None:
 
 def draw_months(grid: Any, monthly: Monthly) -> None:
     names = monthly.months.names[1:]
-    kinds = {"online": ("planned", monthly.online(HISTORY)), "offline": ("offline", monthly.fixed())}
+    kinds = {
+        "online, hot keys split": ("split", monthly.online(HISTORY, split=True)),
+        "online": ("planned", monthly.online(HISTORY)),
+        "offline": ("offline", monthly.fixed()),
+    }
     kinds["hash"] = "hash", monthly.fixed(hashed=True)
     for name, (colour, steps) in kinds.items():
         grid[0].plot(range(len(names)), [step.locality for step in steps], color=COLOURS[colour], label=name)

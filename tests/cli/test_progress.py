@@ -35,11 +35,11 @@ def test_tuples_of_operators_in_a_row_count_once(capsys):
         ({}, "3 hot keys"),
         ({"hot_keys": 1}, "1 hot key"),
         ({"hot_keys": 0}, "replication –"),
-        ({"locality": 0.75, "hosts": 1}, "locality 0.75 on 1 host"),
-        ({"locality": 1.0, "hosts": 1}, "on 1 host, where every tuple is local"),
+        ({"locality": 0.75, "hosts": 1, "hot_keys": 0}, "locality 0.75 on 1 host"),
+        ({"locality": 1.0, "hosts": 1}, "on 1 host, where every tuple is local · 3 hot keys"),
         (
             {"locality": 0.75, "hosts": 3, "promised": 0.8, "moved": 12},
-            "locality 0.75 of 0.80 promised on 3 hosts · 12 states moved",
+            "locality 0.75 of 0.80 promised on 3 hosts · 12 states moved · 3 hot keys",
         ),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
 from anabranch.locality import Manager, Pairs, Placement, Seats, plan, splitting
 from anabranch.locality.splitting import in_pieces
@@ -145,6 +146,16 @@ def test_a_heavy_key_of_the_first_operator_stays_split_on_workers_and_back():
     back = seats.by_server(seats.by_worker(parts, Placement.hashed(2, 6)), [turned])
     assert back.measured([turned])[0] == pytest.approx(parts.measured([turned])[0])
     assert np.allclose(back.measured([turned])[1], parts.measured([turned])[1])
+
+
+@pytest.mark.parametrize("split", ["yes", [2], [-1], [0.5]])
+def test_operators_that_are_not_there_cannot_be_split(split):
+    with pytest.raises(ConfigError, match="split must be True, False or numbers of operators from 0 to 1, got"):
+        plan(hot(0.5), 3, method="greedy", split=split)
+
+
+def test_the_worst_tables_split_nothing():
+    assert plan(hot(0.5), 3, method="worst", split=True).tables == plan(hot(0.5), 3, method="worst").tables
 
 
 def test_a_manager_who_may_split_does_and_then_rests():

@@ -219,3 +219,6 @@ def test_hot_keys_are_split_where_that_is_asked_for(careful):
     )
     assert whole.periods[1].makespans[1] > 1.9
     assert max(parts.periods[1].makespans) < 1.15
+    # All 51 keys of the second operator have more than a hundredth of a server's share.
+    assert [period.split for period in parts.periods] == [0, 51] and parts.split == 51 and whole.split == 0
+    assert parts.periods[1].locality == 1.0

@@ -160,6 +160,23 @@ def test_a_stateful_step_goes_by_the_tables_before_in_the_batch_of_the_decision(
         list(steering._TablesReader(settings).read(InputPartition(0)))
 
 
+def test_on_one_host_hot_keys_are_shared_out_among_its_workers(settings, ledger):
+    """Half of all tuples have one key of the second operator; without leave to split, nothing is planned there."""
+    manager = Manager(1, method="greedy", split=True)
+    settings = replace(settings, reconfiguration=replace(settings.reconfiguration, manager=manager))
+    second = np.where(np.arange(40) % 2, KEYS[1], KEYS[1, 0])
+    hot = Pairs.exact(KEYS[0], second, np.full(40, 10_000))
+    for batch in (0, 1):
+        report(ledger, batch, hosts="a" * 8)
+        for worker in range(4):
+            ledger.put("q", f"{batch:012d}/pairs-000-{worker:06d}", hot.pack())
+    tables = settle(settings, "q", 2)
+    placement = placement_of(settings, "q", tables.version)
+    assert tables.version == 2 and placement.n_servers == 4
+    assert KEYS[1, 0] in placement.tables[1].split_keys and tables.split == len(placement.tables[1].split_keys)
+    assert max(placement.makespans) < 1.1 < max(Placement.hashed(2, 4).measured([hot])[1][1]) / 200_000
+
+
 @pytest.mark.parametrize("step", [0, 1])
 def test_hot_keys_are_split_but_for_those_of_stateful_steps(settings, ledger, step):
     """The first operator has one key, which is heavier than any server, the second 40 keys with a fortieth each."""

@@ -150,7 +150,7 @@ def _require_plans(results: list[tuple[dict[str, Any], ChainResult]]) -> None:
         if len(result.periods) == 1 and result.settings["method"] != "hash":
             raise ConfigError(
                 f"the stream has {result.periods[0].tuples:,} tuples, which is one period, and the first goes by hash; "
-                "give a shorter period"
+                "give a shorter one with --period or --period-s"
             )
 
 
@@ -222,11 +222,12 @@ def _table(results: list[tuple[dict[str, Any], ChainResult]], swept: list[str]) 
     for heading in [headings.get(name, name) for name in swept]:
         table.add_column(heading, justify="right")
     table.add_column("method")
-    for heading in ("locality", "predicted", "makespan", "throughput/s", "moved"):
+    splits = any(result.settings["split"] for _, result in results)
+    for heading in ("locality", "predicted", "makespan", "throughput/s", "moved", *["split"] * splits):
         table.add_column(heading, justify="right")
     for chosen, result in results:
         predicted = "" if result.predicted != result.predicted else f"{result.predicted:.3f}"
         figures = f"{result.locality:.3f}", predicted, f"{result.makespan:.3f}"
-        rates = count(round(result.throughput)), count(round(result.moved))
+        rates = [count(round(result.throughput)), count(round(result.moved)), *[count(round(result.split))] * splits]
         table.add_row(*(f"{chosen[name]:g}" for name in swept), chosen["method"], *figures, *rates)
     return table

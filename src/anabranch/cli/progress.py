@@ -72,7 +72,8 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"makespan {number(metrics.makespan)}",
         f"imbalance {fraction(metrics.imbalance)}",
         f"replication {number(metrics.replication)}",
-        *(_hot_keys(metrics.hot_keys) if math.isnan(metrics.locality) else _locality(metrics)),
+        *([] if math.isnan(metrics.locality) else _locality(metrics)),
+        *_hot_keys(metrics.hot_keys),
         *_malformed(metrics.malformed),
     ]
     return " · ".join(parts)

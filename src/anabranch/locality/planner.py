@@ -60,7 +60,8 @@ def plan(
         Whether hot keys get several servers; or the numbers of the operators whose keys do. Such a key has a partial
         state on each of them, to be merged. A key with more than 1 % of a server's share of the tuples is spread: it is
         on every server, and its tuples stay on the one that they come from. Keys of the first operator come from
-        nowhere: those that are heavier than a server may be have as many servers as they need, in turn.
+        nowhere: those that are heavier than a server may be have as many servers as they need, in turn. "worst" splits
+        nothing.
 
     Examples
     --------
@@ -83,11 +84,11 @@ def plan(
     """
     chain = [pairs] if isinstance(pairs, Pairs) else list(pairs)
     _check(chain, n_servers, alpha, method)
+    may = _operators(split, len(chain) + 1) if method != "worst" else ()
     if method == "hash" or not all(map(len, chain)):
         return _hashed(chain, n_servers, seed)
     graph = KeyGraph.of(chain)
     heavy = heavy_keys(graph, n_servers, alpha)
-    may = range(graph.n_operators) if split is True else split or ()
     spread, pieces = spread_keys(graph, n_servers, may), Pieces()
     parts: Sequence[Pairs] = chain
     if 0 in may and len(heavy[0]):
@@ -114,6 +115,15 @@ def _check(chain: Sequence[Pairs], n_servers: int, alpha: float, method: str) ->
         raise ConfigError(f"alpha must be at least 1, got {alpha}; 1.03 lets a server have 3 % more than the mean")
     if method not in METHODS:
         raise ConfigError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+
+
+def _operators(split: bool | Sequence[int], n: int) -> Sequence[int]:
+    """Operators whose keys may be split."""
+    if isinstance(split, bool):
+        return range(n) if split else ()
+    if isinstance(split, str) or not all(isinstance(one, int | np.integer) and 0 <= one < n for one in split):
+        raise ConfigError(f"split must be True, False or numbers of operators from 0 to {n - 1}, got {split!r}")
+    return split
 
 
 def _hashed(chain: Sequence[Pairs], n_servers: int, seed: int) -> Placement:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-CHAIN_METRICS = ("locality", "predicted", "makespan", "throughput", "moved")
+CHAIN_METRICS = ("locality", "predicted", "makespan", "throughput", "moved", "split")
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Period:
         Tuples a second of the model.
     moved
         Keys whose server changed before the period.
+    split
+        Keys that are on several servers, with a partial state on each.
     """
 
     tuples: int
@@ -36,6 +38,7 @@ class Period:
     makespans: tuple[float, ...]
     throughput: float
     moved: int
+    split: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class ChainResult:
     """Metrics of a chain: those of its periods, and over all periods after the first, which goes by hash.
 
     Where the stream has one period only, they are those of this one. `throughput` is tuples over seconds, `locality` a
-    share of the tuples, `makespan` the mean over periods of the worst operator's, `moved` keys a period.
+    share of the tuples, `makespan` the mean over periods of the worst operator's, `moved` and `split` keys a period.
     """
 
     stream: str
@@ -87,6 +90,11 @@ class ChainResult:
     def moved(self) -> float:
         """Keys that changed their server, a period."""
         return float(np.mean([period.moved for period in self._counted]))
+
+    @property
+    def split(self) -> float:
+        """Keys on several servers, a period."""
+        return float(np.mean([period.split for period in self._counted]))
 
     def record(self) -> dict[str, Any]:
         """The result as JSON values, with one record a period."""

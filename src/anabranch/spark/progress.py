@@ -115,7 +115,7 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
         imbalance=sum(metrics.imbalance(load.astype(float)) for load in loads) / total if total else 0.0,
         replication=float("nan"),
         partials=sum(report.partials for report in reports),
-        hot_keys=0,
+        hot_keys=tables.split,
         worker_tuples=[report.tuples for report in reports],
         worker_seconds=[report.seconds for report in reports],
         locality=locality_of(reports, tables.n_servers),

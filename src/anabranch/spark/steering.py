@@ -89,10 +89,14 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
     recent = _pairs(settings, ledger, query, batch)
     chain = _remembered(settings, ledger, query, batch, recent)
     seats = seats_of(settings, hop_reports(ledger, query, batch - 1))
-    if seats is None or seats.n_servers < 2 or not all(map(len, recent)):
+    if seats is None or not all(map(len, recent)):
         return before
-    now = placement_of(settings, query, before.version)
     manager = _manager(settings, seats.n_servers)
+    if seats.n_servers < 2:
+        if not manager.split or settings.n_workers < 2:
+            return before
+        seats, manager = _on_one_host(settings, manager)
+    now = placement_of(settings, query, before.version)
     nothing = tuple(np.zeros(0, np.uint64) for _ in now.tables)
     last = Decision(seats.by_server(now, chain), False, before.trust, 0.0, 0.0, 0.0, 0.0, nothing)
     decision = manager.decide(chain, last, recent=recent)
@@ -107,7 +111,9 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
         return tables
     ledger.settle(query, placement_name(batch), seats.by_worker(decision.placement, now).pack())
     moved = sum(map(len, decision.moved))
-    return replace(tables, version=batch, previous=before.version, promised=decision.locality_candidate, moved=moved)
+    split = sum(len(table.split_keys) for table in decision.placement.tables)
+    new = replace(tables, version=batch, previous=before.version, moved=moved, split=split)
+    return replace(new, promised=decision.locality_candidate)
 
 
 def _manager(settings: ChainSettings, n_servers: int) -> Manager:
@@ -116,6 +122,13 @@ def _manager(settings: ChainSettings, n_servers: int) -> Manager:
     may = range(settings.n_operators) if given.split is True else given.split or ()
     split = tuple(operator for operator in may if operator not in settings.steps)
     return replace(given, n_servers=n_servers, seed=settings.seed, split=split)
+
+
+def _on_one_host(settings: ChainSettings, manager: Manager) -> tuple[Seats, Manager]:
+    """Nothing crosses a network there: each worker stands for a server, so that hot keys keep none of them busy."""
+    seats = Seats(np.tile(np.arange(settings.n_workers, dtype=np.int32), (settings.n_operators, 1)))
+    servers = replace(manager.servers, remote_s=0.0)
+    return seats, replace(manager, n_servers=settings.n_workers, servers=servers, padding=0.0)
 
 
 def seats_of(settings: ChainSettings, reports: list[HopReport]) -> Seats | None:

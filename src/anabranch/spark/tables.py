@@ -34,6 +34,8 @@ class Tables:
         Locality that the tables in force had in the period before the last decision, on the servers that were known.
     moved
         Keys that the placement moved.
+    split
+        Keys that it splits.
     n_servers
         Servers that stand for hosts in a trial; see `Reconfiguration`.
     gain_s, cost_s
@@ -46,6 +48,7 @@ class Tables:
     promised: float = float("nan")
     measured: float = float("nan")
     moved: int = 0
+    split: int = 0
     gain_s: float = 0.0
     cost_s: float = 0.0
     n_servers: int | None = None
