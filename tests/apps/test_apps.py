@@ -77,7 +77,7 @@ def test_columns_that_are_missing_unknown_or_wrong_are_named(spark: SparkSession
         Vwap().read(rows)
     with pytest.raises(ConfigError, match="vwap reads symbol, price, quantity, got a column for 'volume'"):
         Vwap().read(rows, {"quantity": "1", "volume": "price"})
-    with pytest.raises(InputError, match=r"cannot read its columns: .*nope"):
+    with pytest.raises(InputError, match="cannot read its columns: there is no column nope, there are "):
         Vwap().read(rows, {"quantity": "nope"})
     with pytest.raises(InputError, match="needs a column word or line, and the source has symbol, price"):
         WordCount().read(rows)

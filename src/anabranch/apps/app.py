@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from anabranch.aggregates import Aggregate
 from anabranch.apps.balancing import Balancing, row_columns
+from anabranch.apps.cause import why_not_read
 from anabranch.errors import ConfigError, InputError
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 
@@ -73,7 +74,8 @@ class App(ABC):
         try:
             return rows.select(*chosen, *row_columns(rows))
         except AnalysisException as error:
-            raise InputError(f"{self.name} cannot read its columns: {_first_line(error)}; see --column") from None
+            reason = why_not_read(error, [name for name in rows.columns if name not in row_columns(rows)])
+            raise InputError(f"{self.name} cannot read its columns: {reason}; see --column") from None
 
     @abstractmethod
     def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
@@ -106,7 +108,3 @@ class App(ABC):
         for name in columns:
             if name not in names:
                 raise ConfigError(f"{self.name} reads {', '.join(names)}, got a column for {name!r}; leave it out")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")

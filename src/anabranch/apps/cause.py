@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from pyspark.errors import AnalysisException
 
 _INDETERMINATE = ("cannot rollback the resultstage", "indeterminate")
 _JAVA = re.compile(r"^(?:Caused by: )?(?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")
@@ -14,6 +17,14 @@ def is_indeterminate(error: BaseException) -> bool:
     """Whether Spark gave up on a batch because a task that ran again gave other rows; a restart then loses nothing."""
     text = str(error).lower()
     return any(mark in text for mark in _INDETERMINATE)
+
+
+def why_not_read(error: AnalysisException, columns: Iterable[str]) -> str:
+    """Why Spark cannot read columns of a source that has these, in one line."""
+    if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        name = (error.getMessageParameters() or {}).get("objectName", "?").strip("`")
+        return f"there is no column {name}, there are {', '.join(columns)}"
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def root_cause(error: BaseException) -> str:

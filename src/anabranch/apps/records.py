@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from anabranch.apps import json_values
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import ROW, row_columns
+from anabranch.apps.cause import why_not_read
 from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
@@ -69,8 +70,8 @@ class Records:
             reason = F.coalesce(F.col(REASON), *_misfits(texts))
             return flat.select(*typed, *row_columns(flat), reason.alias(REASON))
         except AnalysisException as error:
-            line = str(error).partition("\n")[0].rstrip(".")
-            raise InputError(f"{app.name} cannot read its columns: {line}; see --column and columns=") from None
+            why = why_not_read(error, names)
+            raise InputError(f"{app.name} cannot read its columns: {why}; see --column and columns=") from None
 
     def _flat(self, records: DataFrame, names: Sequence[str]) -> DataFrame:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
