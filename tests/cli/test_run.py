@@ -134,7 +134,7 @@ def test_topics_go_to_topics_and_malformed_records_into_the_checkpoint(run, monk
 @pytest.mark.parametrize(("sink", "where"), [(None, "THEY ARE KEPT NOWHERE"), (FolderSink("d"), "they are in d")])
 def test_a_run_says_where_malformed_records_are(capsys, sink, where):
     letters = SimpleNamespace(count=3, example={"partition": 1, "offset": 7, "reason": "no field price"})
-    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink))
+    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink), 3)
     assert f"3 malformed, such as partition 1, offset 7: no field price; {where}" in capsys.readouterr().err
 
 
@@ -212,6 +212,14 @@ def test_a_stopped_run_whose_spark_is_gone_prints_no_rows(capsys):
     assert capsys.readouterr().out == ""
     with pytest.raises(ConnectionRefusedError):
         run_command._print_top(pipeline, None, 3, stopped=False)
+
+
+def test_a_run_says_that_malformed_lines_are_still_in_their_files(capsys):
+    ends.tell_malformed(SimpleNamespace(letters=None, dead_letters=None), 0)
+    assert not capsys.readouterr().err
+    ends.tell_malformed(SimpleNamespace(letters=None, dead_letters=None), 1200)
+    wanted = "1,200 malformed: lines that are no JSON, left out; they are still in their files\n"
+    assert capsys.readouterr().err == wanted
 
 
 def letters_of(read: int, malformed: int) -> SimpleNamespace:

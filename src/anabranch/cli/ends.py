@@ -79,9 +79,11 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def tell_malformed(pipeline: Pipeline) -> None:
-    """Say where malformed records are, or, where nothing keeps them, what one of them was."""
+def tell_malformed(pipeline: Pipeline, in_files: int) -> None:
+    """Say where malformed records are, or, where nothing keeps them, what one was. `in_files`: lines of files."""
     letters, sink = pipeline.letters, pipeline.dead_letters
+    if letters is None and in_files:
+        typer.echo(f"{in_files:,} malformed: lines that are no JSON, left out; they are still in their files", err=True)
     if letters is None or not letters.count:
         return
     example = letters.example

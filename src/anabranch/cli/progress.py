@@ -36,6 +36,11 @@ class Progress:
         """Say that a query is started again, and why."""
         typer.echo(f"restart {number} from the checkpoint: {cause}", err=True)
 
+    @property
+    def malformed(self) -> int:
+        """Malformed rows of all batches."""
+        return sum(metrics.malformed for metrics in self._batches)
+
     def summary(self, *, stopped: bool) -> None:
         """Print what all batches came to."""
         if not self._batches:
@@ -58,7 +63,7 @@ class Progress:
             f"batch p50 {duration(rest.batch_s(0.5))}, p99 {duration(rest.batch_s(0.99))}",
             f"makespan {number(makespan)}",
             f"replication {number(run.replication)} a batch",
-            *_malformed(sum(metrics.malformed for metrics in self._batches)),
+            *_malformed(self.malformed),
         ]
         typer.echo(" · ".join(parts), err=True)
 

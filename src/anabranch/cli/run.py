@@ -256,7 +256,7 @@ def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int)
         with _stopped_by_signals(events):
             pipeline.run(spark, events)
         progress.summary(stopped=events.stop)
-        ends.tell_malformed(pipeline)
+        ends.tell_malformed(pipeline, progress.malformed)
         if top:
             _print_top(pipeline, spark, top, stopped=events.stop)
     ends.check_some_good(pipeline)
