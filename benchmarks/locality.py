@@ -587,6 +587,10 @@ def draw(shapes: Synthetic, monthly: Monthly | None, path: Path) -> None:
             axes.set_axisbelow(True)
             axes.set_ylim(bottom=0)
             axes.legend(frameon=False, fontsize=8)
+    if monthly is not None:
+        # Below all lines, where there is room.
+        grid[1, 0].legend(frameon=False, fontsize=8, loc="lower center", ncols=2)
+        grid[1, 1].legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -604,17 +608,14 @@ def draw_months(grid: Any, monthly: Monthly) -> None:
     grid[0].plot(range(len(names)), promised, color=COLOURS["planned"], lw=0.8, ls=":", label="online, promised")
     grid[0].set_xticks(range(0, len(names), 12), names[::12])
     grid[0].set(title="Figure 11a: (state, hashtag), 6 servers", xlabel="month", ylabel="locality")
+    shares = [100 * share for share in SHARES]
     for n, style in ((2, ":"), (4, "--"), (6, "-")):
-        found = [monthly.mean(monthly.online(HISTORY, n, share)) for share in SHARES]
-        grid[1].plot(
-            [100 * share for share in SHARES],
-            found,
-            style,
-            marker="o",
-            ms=4,
-            color=COLOURS["planned"],
-            label=f"{n} servers",
-        )
+        for split, colour, name in (
+            (True, "split", f"{n} servers, hot keys split"),
+            (False, "planned", f"{n} servers"),
+        ):
+            found = [monthly.mean(monthly.online(HISTORY, n, share, split=split)) for share in SHARES]
+            grid[1].plot(shares, found, style, marker="o", ms=4, color=COLOURS[colour], label=name)
     grid[1].set_xscale("log")
     grid[1].set(title="Figure 12: pairs that a plan knows of", xlabel="most frequent pairs, %", ylabel="locality")
 
