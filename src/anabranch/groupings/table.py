@@ -164,8 +164,12 @@ class TableRouter(Router):
         [2, 2, 0]
         """
         out = self._entries_of(keys)
-        if len(self.turns):
-            _hand(self.n_workers, self.begins, self.dealt, _each(senders, len(keys)), out)
+        split = out >= self.n_workers
+        if split.any():
+            number = out[split] - self.n_workers
+            begins = self.begins[number]
+            turns = np.broadcast_to(senders, len(keys))[split] % (self.begins[number + 1] - begins)
+            out[split] = self.dealt[begins + turns]
         return out if self._identity else self.workers[out]
 
     def may_get(self, keys: NDArray[np.uint64], worker: int) -> NDArray[np.bool_]:
@@ -198,10 +202,6 @@ class TableRouter(Router):
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._fill()
         self.turns = arrays["turns"]
-
-
-def _each(senders: NDArray[np.int32] | int, n: int) -> NDArray[np.int32]:
-    return np.array(np.broadcast_to(senders, n), dtype=np.int32)
 
 
 def _grouped(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
@@ -261,19 +261,3 @@ def _deal(
             begin, end = begins[key], begins[key + 1]
             out[i] = dealt[begin + turns[key]]
             turns[key] = turns[key] + 1 if begin + turns[key] + 1 < end else 0
-
-
-@njit(cache=True)
-def _hand(
-    n_workers: int,
-    begins: NDArray[np.int64],
-    dealt: NDArray[np.int32],
-    senders: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
-    """Overwrite the numbers of split keys in `out` with the worker that each has for the tuple's sender."""
-    for i in range(len(out)):
-        if out[i] >= n_workers:
-            key = out[i] - n_workers
-            begin, end = begins[key], begins[key + 1]
-            out[i] = dealt[begin + senders[i] % (end - begin)]
