@@ -97,9 +97,10 @@ def chain(
     Keys that often occur together are put on the same server by a routing table, so that their tuples need not cross
     the network from one operator to the next; keys outside the table go by hash. There is one row per method.
     locality: share of the tuples that stay on their server. predicted: what the plans had promised. makespan: largest
-    load over the mean (1.0 is perfect), of the worse operator, averaged over periods. throughput: of a model in which the
-    busiest server or link sets the pace. moved: keys that change their server, per period. split (with --split):
-    keys that are on several servers, with a partial state on each. The first period goes by hash and does not count.
+    load over the mean (1.0 is perfect), of the worse operator, averaged over periods. throughput: of a model in
+    which the busiest server or link sets the pace. moved: keys that change their server, per period. split (with
+    --split): keys that are on several servers, with a partial state on each. The first period goes by hash and does
+    not count.
 
     Try:
 
