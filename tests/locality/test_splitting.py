@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
-from anabranch.locality import Manager, Pairs, Placement, Seats, plan, splitting
+from anabranch.locality import KeyGraph, Manager, Pairs, Placement, Seats, plan, splitting
 from anabranch.locality.splitting import in_pieces
 
 KEYS = hash_keys(np.arange(1000))
@@ -30,7 +30,7 @@ def chains(draw: st.DrawFn) -> list[Pairs]:
 @given(st.composite(chains)(), st.integers(2, 6))
 def test_pieces_keep_all_tuples_and_are_as_heavy_as_each_other(chain, n_servers):
     heavy = np.unique(chain[0].first)
-    parts, pieces = in_pieces(chain, heavy, n_servers)
+    parts, pieces = in_pieces(chain, KeyGraph.of(chain), heavy, n_servers)
     assert parts[1] is chain[1]
     before, after = chain[0], parts[0]
     assert after.total == before.total and after.counts.min() >= 1

@@ -62,6 +62,11 @@ class Placement:
         """Of each operator, the largest expected load over the mean: the paper's α; 1.0 is perfect."""
         return tuple(makespan(loads) for loads in self.loads)
 
+    @property
+    def n_split(self) -> int:
+        """Keys of all operators that are on several servers."""
+        return sum(len(table.split_keys) for table in self.tables)
+
     def routers(self) -> list[TableRouter]:
         """A router for each operator.
 

@@ -92,7 +92,7 @@ def plan(
     spread, pieces = spread_keys(graph, n_servers, may), Pieces()
     parts: Sequence[Pairs] = chain
     if 0 in may and len(heavy[0]):
-        parts, pieces = in_pieces(chain, heavy[0], n_servers)
+        parts, pieces = in_pieces(chain, graph, heavy[0], n_servers)
     if len(pieces.keys) or any(map(len, spread)):
         graph = KeyGraph.of(parts, spread)
     if method == "metis":

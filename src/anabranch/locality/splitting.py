@@ -68,9 +68,10 @@ def _above(graph: KeyGraph, operator: int, share: float) -> NDArray[np.uint64]:
     return found
 
 
-def in_pieces(chain: Sequence[Pairs], keys: NDArray[np.uint64], n_servers: int) -> tuple[list[Pairs], Pieces]:
+def in_pieces(
+    chain: Sequence[Pairs], graph: KeyGraph, keys: NDArray[np.uint64], n_servers: int
+) -> tuple[list[Pairs], Pieces]:
     """The pairs with each of these keys, of the first operator, in equal pieces, none above a server's mean load."""
-    graph = KeyGraph.of(chain[:1])
     weights = graph.weights[graph.vertices(0)]
     own = weights[np.searchsorted(graph.keys[0], keys)]
     pieces = Pieces.of(keys, np.ceil(own * n_servers / max(weights.sum(), 1)).astype(np.int64))

@@ -98,7 +98,7 @@ class _Run:
                 makespans=tuple(makespan(of) for of in loads),
                 throughput=settings.servers.throughput(traffic, settings.padding),
                 moved=self.moved,
-                split=sum(len(table.split_keys) for table in self.placement.tables),
+                split=self.placement.n_split,
             )
         )
         self.moved = 0

@@ -111,8 +111,7 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
         return tables
     ledger.settle(query, placement_name(batch), seats.by_worker(decision.placement, now).pack())
     moved = sum(map(len, decision.moved))
-    split = sum(len(table.split_keys) for table in decision.placement.tables)
-    new = replace(tables, version=batch, previous=before.version, moved=moved, split=split)
+    new = replace(tables, version=batch, previous=before.version, moved=moved, split=decision.placement.n_split)
     return replace(new, promised=decision.locality_candidate)
 
 
