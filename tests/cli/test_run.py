@@ -71,6 +71,14 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
         (("word-count", "--source", "x", "--workers", "0"), "--workers must be at least 1, got '0'"),
         (("word-count", "--source", "x", "--grouping", "fsh"), "no grouping is named 'fsh'; did you mean fish?"),
         (
+            ("geo-trends", "--source", "x", "--grouping", "key"),
+            "geo-trends routes by tables of its own; leave --grouping and --edge out",
+        ),
+        (
+            ("geo-trends", "--source", "x", "--work-us", "20"),
+            "geo-trends emulates no work; leave --work-us out",
+        ),
+        (
             ("word-count", "--source", "x", "--column", "word"),
             "--column takes NAME=COLUMN, as in price=close, got 'word'",
         ),

@@ -81,6 +81,10 @@ class App(ABC):
     def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
         """Output columns by name, for tuples with these columns."""
 
+    def check(self, balancing: Balancing) -> None:
+        """Refuse what the application cannot do, before anything is started; by default it can do all."""
+        return None
+
     def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
         """The answer: one row a key; of a stream, the rows that a micro-batch changed."""
         return balancing.balance(tuples, self.key).aggregate(**self.aggregates(tuples.columns))

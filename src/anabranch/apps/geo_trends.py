@@ -64,10 +64,15 @@ class GeoTrends(App):
         """Those of hashtags; locations have the same, the other way round."""
         return _aggregates("location", self.top)
 
-    def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
-        """One row a location and one a hashtag, which ``trend`` tells apart: ``location NY``, ``hashtag jobs``."""
+    def check(self, balancing: Balancing) -> None:
         if balancing.grouping != DEFAULT_GROUPING or balancing.edge not in (None, "adaptive"):
             raise ConfigError(f"{self.name} routes by tables of its own; leave --grouping and --edge out")
+        if balancing.work_us:
+            raise ConfigError(f"{self.name} emulates no work; leave --work-us out")
+
+    def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
+        """One row a location and one a hashtag, which ``trend`` tells apart: ``location NY``, ``hashtag jobs``."""
+        self.check(balancing)
         begun = chain(
             tuples,
             balancing.n_workers,

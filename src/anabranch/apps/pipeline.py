@@ -84,7 +84,11 @@ class Pipeline:
     dead_letters: Sink | None = None
 
     def claim(self) -> None:
-        """See that checkpoint and sink belong to this pipeline, and make them its own; nothing is started."""
+        """See that the application can do what is asked, and that checkpoint and sink belong to this pipeline.
+
+        They are made its own; nothing is started.
+        """
+        self.app.check(self.balancing)
         self._check_topics()
         identity = {"app": self.app.name, "key": self.app.key, **self.balancing.identity()}
         name = self.checkpoint.claim(identity)
