@@ -77,10 +77,11 @@ Build = Callable[[DataFrame, str], DataFrame]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything: tuples a batch by the work a tuple in µs, batches of a query, rows, repeats."""
+    """How much of everything: tuples a batch by the work a tuple in µs, batches of a query, rounds, rows, repeats."""
 
     tuples: dict[int, int]
     batches: int
+    rounds: int
     keyed_tuples: int
     state_rows: int
     state_keys: int
@@ -90,8 +91,8 @@ class Sizes:
     fluctuation_batches: int
 
 
-FULL = Sizes({20: 1_600_000, 100: 600_000}, 4, 400_000, 2_000_000, 50_000, 3, 50_000, (1, 2, 5, 10, 30), 18)
-QUICK = Sizes({100: 50_000}, 3, 50_000, 200_000, 20_000, 1, 20_000, (1, 3), 5)
+FULL = Sizes({20: 1_600_000, 100: 600_000}, 4, 5, 400_000, 2_000_000, 50_000, 3, 50_000, (1, 2, 5, 10, 30), 18)
+QUICK = Sizes({100: 50_000}, 3, 1, 50_000, 200_000, 20_000, 1, 20_000, (1, 3), 5)
 
 
 def write_stream(
@@ -192,15 +193,12 @@ def simulated_replication(name: str, stream: Stream, tuples: int, n_batches: int
 
 def balance_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace, claims: Claims) -> list[str]:
     """Part 1: every grouping on a synthetic and a real stream."""
-    streams: dict[str, Stream] = {"Zipf z=1.4, 10⁵ keys": Zipf(n_tuples=10**8, n_keys=100_000, z=1.4)}
-    if options.data is not None:
-        streams["congress_words"] = Replay(options.data / "congress_words.parquet", key="key")
     lines = prose(
         "Makespan is as the workers counted: largest over mean tuples of a worker, mean of the batches. Replication is "
         "partial states over keys of a batch, as measured, and as the same grouping has it without Spark on the same "
         "tuples, sources and windows. `ideal` is the emulated work of a batch over 16 workers: what no grouping can beat."
     )
-    for title, stream in streams.items():
+    for title, stream in streams_of(options).items():
         for work_us, tuples in sizes.tuples.items():
             folder = write_stream(options.folder, stream, tuples=tuples, n_batches=sizes.batches)
             # First, and so in one process: what it compiles, the processes of Spark find.
@@ -216,6 +214,63 @@ def balance_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace,
             if isinstance(stream, Zipf):
                 lines += throughput_claims(runs, f"z=1.4, {work_us} µs", claims)
     return lines
+
+
+def shuffle_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace, claims: Claims) -> list[str]:
+    """Part 1b: Spillway on both edges against shuffle, often enough to tell them apart."""
+    lines = prose(
+        f"The streams, work and batches of the part before; medians of {sizes.rounds} rounds after one that does not count, "
+        "each in an order of its own: one run is some percent off, and what ran before it is felt. Ratios are of medians; "
+        "in brackets the smallest and largest of a round. Makespan and replication are means of all batches. The planned "
+        "edge is one batch late, and claims its speed for streams that are steady."
+    )
+    lines += header(
+        "stream", "µs", "variant", "tuples/s", "over shuffle", "≥ 0.97", "makespan", "replication", "≤ 1.05"
+    )
+    for title, stream in streams_of(options).items():
+        for work_us, tuples in sizes.tuples.items():
+            folder = write_stream(options.folder, stream, tuples=tuples, n_batches=sizes.batches)
+            runs = in_rounds(spark, folder, work_us, sizes.rounds, f"{title}, {work_us} µs")
+            for name, measured in runs.items():
+                late = VARIANTS[name][1] == "planned" and not isinstance(stream, Zipf)
+                lines.append(against_shuffle(name, measured, runs["shuffle"], (title, work_us), claims, late))
+    return [*lines, ""]
+
+
+def in_rounds(spark: SparkSession, folder: Path, work_us: int, rounds: int, title: str) -> dict[str, list[Run]]:
+    """Runs of each variant, one a round, in an order that is drawn anew."""
+    runs: dict[str, list[Run]] = {"shuffle": [], "spillway": [], "spillway, planned": []}
+    for done in range(rounds + 1):
+        for name in np.random.default_rng(done).permutation(list(runs)).tolist():
+            with streamed(spark, folder, counting(name, work_us)) as (one, _):
+                say(f"{title}, round {done}, {name}: {one.throughput:,.0f} tuples/s")
+            if done:
+                runs[name].append(one)
+    return runs
+
+
+def against_shuffle(
+    name: str, runs: list[Run], shuffle: list[Run], cell: tuple[str, int], claims: Claims, late: bool
+) -> str:
+    """One row a variant."""
+    speed = statistics.median(run.throughput for run in runs)
+    ratio = speed / statistics.median(run.throughput for run in shuffle)
+    single = [one.throughput / other.throughput for one, other in zip(runs, shuffle, strict=True)]
+    makespan, replication = (statistics.mean(run.mean(which) for run in runs) for which in ("makespan", "replication"))
+    times, fast, few = "1", "", ""
+    if name != "shuffle":
+        times = f"{ratio:.2f} ({min(single):.2f} – {max(single):.2f})"
+        fast = "" if late else claims.check(f"{cell[0]}, {cell[1]} µs: {name} over shuffle", ratio >= 0.97)
+        few = claims.check(f"{cell[0]}, {cell[1]} µs: replication of {name}", replication <= 1.05)
+    return row(*cell, label(name), f"{speed:,.0f}", times, fast, f"{makespan:.2f}", f"{replication:.3f}", few)
+
+
+def streams_of(options: argparse.Namespace) -> dict[str, Stream]:
+    """A synthetic and, where there is one, a real stream."""
+    streams: dict[str, Stream] = {"Zipf z=1.4, 10⁵ keys": Zipf(n_tuples=10**8, n_keys=100_000, z=1.4)}
+    if options.data is not None:
+        streams["congress_words"] = Replay(options.data / "congress_words.parquet", key="key")
+    return streams
 
 
 def label(name: str) -> str:
@@ -487,6 +542,7 @@ def say(text: str) -> None:
 
 PARTS = {
     "balance": ("Balance", balance_part),
+    "shuffle": ("Spillway against shuffle", shuffle_part),
     "keyed-source": ("Where routing beats combining at the source: partitions made by key", keyed_source_part),
     "states": ("Where it depends: even partitions, large states", state_part),
     "resident": ("The resident regime: throughput and memory against the aggregation period", resident_part),
