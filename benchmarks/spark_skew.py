@@ -198,21 +198,17 @@ def balance_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace,
         "partial states over keys of a batch, as measured, and as the same grouping has it without Spark on the same "
         "tuples, sources and windows. `ideal` is the emulated work of a batch over 16 workers: what no grouping can beat."
     )
-    for title, stream in streams_of(options).items():
-        for work_us, tuples in sizes.tuples.items():
-            folder = write_stream(options.folder, stream, tuples=tuples, n_batches=sizes.batches)
-            # First, and so in one process: what it compiles, the processes of Spark find.
-            predicted = {name: simulated_replication(name, stream, tuples, sizes.batches) for name in VARIANTS}
-            runs = {}
-            for name in (*VARIANTS, PLAIN):
-                with streamed(spark, folder, counting(name, work_us)) as (runs[name], _):
-                    say(f"{title}, {work_us} µs, {name}: {statistics.median(runs[name].seconds):.2f} s a batch")
-            lines += [f"### {title}: {work_us} µs a tuple, {tuples:,} tuples a batch", ""]
-            lines += balance_table(
-                runs, predicted, tuples * work_us * 1e-6 / N_WORKERS, f"{title}, {work_us} µs", claims
-            )
-            if isinstance(stream, Zipf):
-                lines += throughput_claims(runs, f"z=1.4, {work_us} µs", claims)
+    for title, stream, work_us, tuples, folder in cells_of(sizes, options):
+        # First, and so in one process: what it compiles, the processes of Spark find.
+        predicted = {name: simulated_replication(name, stream, tuples, sizes.batches) for name in VARIANTS}
+        runs = {}
+        for name in (*VARIANTS, PLAIN):
+            with streamed(spark, folder, counting(name, work_us)) as (runs[name], _):
+                say(f"{title}, {work_us} µs, {name}: {statistics.median(runs[name].seconds):.2f} s a batch")
+        lines += [f"### {title}: {work_us} µs a tuple, {tuples:,} tuples a batch", ""]
+        lines += balance_table(runs, predicted, tuples * work_us * 1e-6 / N_WORKERS, f"{title}, {work_us} µs", claims)
+        if isinstance(stream, Zipf):
+            lines += throughput_claims(runs, f"z=1.4, {work_us} µs", claims)
     return lines
 
 
@@ -227,13 +223,11 @@ def shuffle_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace,
     lines += header(
         "stream", "µs", "variant", "tuples/s", "over shuffle", "≥ 0.97", "makespan", "replication", "≤ 1.05"
     )
-    for title, stream in streams_of(options).items():
-        for work_us, tuples in sizes.tuples.items():
-            folder = write_stream(options.folder, stream, tuples=tuples, n_batches=sizes.batches)
-            runs = in_rounds(spark, folder, work_us, sizes.rounds, f"{title}, {work_us} µs")
-            for name, measured in runs.items():
-                late = VARIANTS[name][1] == "planned" and not isinstance(stream, Zipf)
-                lines.append(against_shuffle(name, measured, runs["shuffle"], (title, work_us), claims, late))
+    for title, stream, work_us, _, folder in cells_of(sizes, options):
+        runs = in_rounds(spark, folder, work_us, sizes.rounds, f"{title}, {work_us} µs")
+        for name, measured in runs.items():
+            late = VARIANTS[name][1] == "planned" and not isinstance(stream, Zipf)
+            lines.append(against_shuffle(name, measured, runs["shuffle"], (title, work_us), claims, late))
     return [*lines, ""]
 
 
@@ -265,12 +259,15 @@ def against_shuffle(
     return row(*cell, label(name), f"{speed:,.0f}", times, fast, f"{makespan:.2f}", f"{replication:.3f}", few)
 
 
-def streams_of(options: argparse.Namespace) -> dict[str, Stream]:
-    """A synthetic and, where there is one, a real stream."""
+def cells_of(sizes: Sizes, options: argparse.Namespace) -> Iterator[tuple[str, Stream, int, int, Path]]:
+    """Title and stream, a synthetic and, where there is one, a real one; work in µs, tuples a batch, and their files."""
     streams: dict[str, Stream] = {"Zipf z=1.4, 10⁵ keys": Zipf(n_tuples=10**8, n_keys=100_000, z=1.4)}
     if options.data is not None:
         streams["congress_words"] = Replay(options.data / "congress_words.parquet", key="key")
-    return streams
+    for title, stream in streams.items():
+        for work_us, tuples in sizes.tuples.items():
+            folder = write_stream(options.folder, stream, tuples=tuples, n_batches=sizes.batches)
+            yield title, stream, work_us, tuples, folder
 
 
 def label(name: str) -> str:
