@@ -15,7 +15,8 @@ class Chunk(NamedTuple):
     `order` lists the split ones, `links` and `heads` the keys and flows at overloaded workers, `owners` the distinct
     key of a flow. `dealt`, `starts`, `lengths` list the flows of each split key while loads are levelled, with the
     workers `towards` which they lead, the targets of those (`widths`) and the `volumes` they carry; afterwards those
-    flows that have tuples to be dealt out, in `turns`. `rare` has the tuples of rare keys at each worker.
+    flows that have tuples to be dealt out, in `turns`. `rare` has the tuples of rare keys at each worker, `usual` what
+    they were before, and `variance` that of the other whole keys.
     """
 
     table: NDArray[np.int32]
@@ -39,9 +40,11 @@ class Chunk(NamedTuple):
     heads: NDArray[np.int32]
     loads: NDArray[np.float64]
     noise: NDArray[np.float64]
+    variance: NDArray[np.float64]
     targets: NDArray[np.float64]
     limits: NDArray[np.float64]
     rare: NDArray[np.float64]
+    usual: NDArray[np.float64]
 
 
 def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
@@ -78,7 +81,9 @@ def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
         heads=np.zeros(n_workers, np.int32),
         loads=np.zeros(n_workers),
         noise=np.zeros(n_workers),
+        variance=np.zeros(n_workers),
         targets=np.zeros(n_workers),
         limits=np.zeros(n_workers),
         rare=np.zeros(n_workers),
+        usual=np.zeros(n_workers),
     )

@@ -44,7 +44,12 @@ def level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
         _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, -1.0, heavy)
     _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, rounding, n_split)
     _add_up(dealt, towards, flows.quotas, fixed, loads, n)
-    _warm(order, chunk.slots, counts, flows.heat, flows.seen, flows.counts[CHUNKS], n_split)
+
+
+@njit(cache=True)
+def warm(chunk: Chunk, flows: Flows, n_split: int) -> None:
+    """Add the chunk to the heat of the split keys that came."""
+    _warm(chunk.order, chunk.slots, chunk.counts, flows.heat, flows.seen, flows.counts[CHUNKS], n_split)
 
 
 @njit(cache=True)
@@ -206,7 +211,7 @@ def _warm(
     now: int,
     n_split: int,
 ) -> None:
-    """Heat of the split keys that came; most of them were there in the chunk before, too."""
+    """Most of them were there in the chunk before, too: what is left of their heat is computed once."""
     age, left = -1, 1.0
     for a in range(n_split):
         slot = slots[order[a]]

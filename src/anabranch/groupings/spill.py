@@ -1,4 +1,4 @@
-"""Spillway's plan for one chunk: existing flows level the workers, then the overloaded ones spill.
+"""Spillway's plan for one chunk: existing flows level the workers, heavy keys displace them, what is left spills.
 
 Loads, targets and limits are in tuples of the chunk.
 """
@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.groupings.chunk import Chunk
-from anabranch.groupings.flows import Flows, extend, flow_to, slot_of, split
-from anabranch.groupings.level import level
+from anabranch.groupings.displace import displace
+from anabranch.groupings.flows import Flows, extend, flow_to, slot_of
+from anabranch.groupings.level import level, warm
+from anabranch.groupings.moves import RARE, goal_of, move, own_variance, split_key
 from anabranch.hashing.family import next_candidate
 from anabranch.kernels import njit
 
@@ -18,8 +20,6 @@ from anabranch.kernels import njit
 _WORTHWHILE = 0.25
 # What is less than this part of a target may go where there is no room below the target, but below the limit.
 _SMALL = 0.1
-# A key with so few tuples in a chunk is rare: which worker has more of such keys is mostly chance.
-_RARE = 2
 
 
 @njit(cache=True)
@@ -39,16 +39,24 @@ def plan(
     """Give every flow its quota of the chunk's first `n` distinct keys; flows are added where a worker overflows.
 
     `place` comes first and says how many are split. `chunk.loads` holds what is fixed, `chunk.targets` what each worker
-    should get. A worker may have its target × (1 + tolerance), the part `chance` of what rare keys bring it above their
-    mean, and `slack` standard deviations of what the others bring; `offsets` is added to its load, and `most` is the
-    cap on a key's replicas. Returns the number of split keys.
+    should get. A worker may have its target × (1 + tolerance), the part `chance` of what rare keys bring it above the
+    `chunk.usual`, and `slack` standard deviations of what the others bring; `offsets` is added to its load, and `most`
+    is the cap on a key's replicas. Returns the number of split keys.
     """
     # Out of the tuple once: in a loop its references would be counted each time.
     loads = chunk.loads
     for worker in range(len(loads)):
         loads[worker] += offsets[worker]
     level(chunk, flows, n_split, rounding)
-    if _overflows(chunk, flows, n_split, tolerance, slack, chance):
+    warm(chunk, flows, n_split)
+    limits = (tolerance, slack, chance)
+    over = _overflows(chunk, flows, n_split, *limits)
+    if over:
+        before, n_split = n_split, displace(chunk, flows, n, n_split, most)
+        if n_split > before:
+            level(chunk, flows, n_split, rounding)
+            over = _overflows(chunk, flows, n_split, *limits)
+    if over:
         n_split = _spill(chunk, flows, n, n_split, frequency, most)
     for worker in range(len(loads)):
         loads[worker] -= offsets[worker]
@@ -59,12 +67,10 @@ def plan(
 def place(chunk: Chunk, flows: Flows, n: int) -> int:
     """Send home what is not split, on top of `chunk.loads`; list the split keys and return their number."""
     keys, counts, homes, slots, order = chunk.keys, chunk.counts, chunk.homes, chunk.slots, chunk.order
-    loads, noise, rare, split_keys, table = chunk.loads, chunk.noise, chunk.rare, flows.keys, flows.table
-    mean = 0.0
-    for target in chunk.targets:
-        mean += target / len(loads)
+    loads, variance, rare, split_keys, table = chunk.loads, chunk.variance, chunk.rare, flows.keys, flows.table
+    mean = chunk.targets.mean()
     n_split = 0
-    noise[:] = loads
+    variance[:] = loads
     rare[:] = 0.0
     for j in range(n):
         slot = slot_of(keys[j], split_keys, table)
@@ -75,11 +81,10 @@ def place(chunk: Chunk, flows: Flows, n: int) -> int:
             continue
         count, home = counts[j], homes[j]
         loads[home] += count
-        if count <= _RARE:
+        if count <= RARE:
             rare[home] += count
-            continue
-        # The variance of a count is the count. A key that will have to be split shares its own among workers.
-        noise[home] += count if count <= mean else mean * mean / count
+        else:
+            variance[home] += own_variance(count, mean)
     return n_split
 
 
@@ -88,15 +93,15 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
     """Set the limits; whether a worker is above its own."""
     loads, targets, limits, noise, heads = chunk.loads, chunk.targets, chunk.limits, chunk.noise, chunk.heads
     if slack > 0.0:
+        noise[:] = chunk.variance
         lists = (chunk.order, chunk.counts, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards)
         _add_noise(*lists, flows.quotas, noise, n_split)
-    found, rares = False, chunk.rare
-    rare = rares.sum() / max(1.0, targets.sum()) if chance > 0.0 else 0.0
+    found, rare, usual = False, chunk.rare, chunk.usual
     for worker in range(len(loads)):
         target = targets[worker]
         # Without slack no root is taken: it would be most of the work here.
         noise[worker] = slack * np.sqrt(noise[worker]) if slack > 0.0 else 0.0
-        noise[worker] += chance * max(0.0, rares[worker] - rare * target)
+        noise[worker] += chance * max(0.0, rare[worker] - usual[worker])
         limit = target * (1.0 + tolerance) + noise[worker]
         limits[worker] = np.ceil(limit) if slack == 0.0 else max(limit, np.ceil(target))
         over = loads[worker] > limits[worker] + 1e-9
@@ -135,8 +140,7 @@ def _spill(chunk: Chunk, flows: Flows, n: int, n_split: int, frequency: NDArray[
     _list_flows(heads, *lists, flows.quotas, owners, links, len(keys), n_split)
     over = np.flatnonzero(heads != -1)
     for worker in over[np.argsort(-loads[over], kind="mergesort")]:
-        # Hysteresis: down to the target, not to the limit.
-        goal = min(chunk.limits[worker], np.ceil(chunk.targets[worker] + 0.5 * chunk.noise[worker]))
+        goal = goal_of(chunk.limits[worker], chunk.targets[worker], chunk.noise[worker])
         while loads[worker] > goal:
             item = _most_frequent(heads, links, keys, owners, worker, frequency)
             if item < 0:
@@ -234,7 +238,7 @@ def _hand_on(chunk: Chunk, flows: Flows, item: int, worker: int, goal: float, n_
             )
             if moved < 1:
                 break
-            if chunk.slots[j] < 0 and not _split(chunk, flows, j, most):
+            if chunk.slots[j] < 0 and not split_key(chunk, flows, j, most):
                 return n_split
             if item < n_keys:
                 chunk.order[n_split] = j
@@ -247,7 +251,7 @@ def _hand_on(chunk: Chunk, flows: Flows, item: int, worker: int, goal: float, n_
                 continue
             moved = min(moved, left)
             left -= moved
-            _move(chunk, flows, item - n_keys, flow, moved, chunk.counts[j])
+            move(chunk, flows, item - n_keys, flow, moved, chunk.counts[j])
     return n_split
 
 
@@ -286,23 +290,3 @@ def _room(load: float, target: float, limit: float, wanted: float, picky: bool) 
     if room < 1.0 or room < _WORTHWHILE * min(wanted, target):
         return 0
     return int(min(np.ceil(wanted), np.ceil(target - load)))
-
-
-@njit(cache=True)
-def _split(chunk: Chunk, flows: Flows, j: int, most: int) -> bool:
-    slot = split(flows, chunk.keys[j], chunk.homes[j]) if most > 1 else -1
-    chunk.slots[j] = slot
-    if slot >= 0:
-        flows.quotas[flows.first[slot]] = chunk.counts[j]
-        flows.heat[slot] = chunk.counts[j]
-    return slot >= 0
-
-
-@njit(cache=True)
-def _move(chunk: Chunk, flows: Flows, source: int, flow: int, moved: int, count: int) -> None:
-    flows.quotas[flow] += moved
-    flows.quotas[source] -= moved
-    flows.parts[flow] = flows.quotas[flow] / count
-    flows.parts[source] = flows.quotas[source] / count
-    chunk.loads[flows.workers[source]] -= moved
-    chunk.loads[flows.workers[flow]] += moved

@@ -25,7 +25,7 @@ from anabranch.sketches.slot_table import home as probe_from
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5
 # What one of several sources lets pass, for theirs even out: standard deviations of its own, and, as far as replicas
-# are dear, what rare keys bring to a worker above their mean. Steeper than this, streams that change lose balance: the
+# are dear, what rare keys bring to a worker above the usual. Steeper than this, streams that change lose balance: the
 # budget counts the replicas of all sources, and is overdrawn sooner than that of one.
 _SLACK, _SLACK_STEEP = 0.15, 0.35
 # Sources that do not talk choose partly the same replicas: together n of them have n to this power as many as one.
@@ -35,15 +35,17 @@ _APART = 0.65
 # Chunks over which new keys are averaged. Over many, a source would take the keys of others for few in the beginning,
 # when the mean still rises from 0, and for too many later, when it lags behind.
 _LATELY = 2.0
+# Chunks over which it is learnt what rare keys usually bring to a worker.
+_USUAL = 16.0
 _CELLS = 1 << 16
 # A task on Spark does not know how many there are, and says many.
 _SOURCES = 32
 _MASK = 0xFFFFFFFFFFFFFFFF
 # Chunks after which a flow that carried nothing is no longer told to other sources.
 _RECENT = 64
-_OWN = ("frequency", "offsets", "meta", "arcs", *SPEEDS)
+_OWN = ("frequency", "offsets", "usual", "meta", "arcs", *SPEEDS)
 # Cells of the router's `meta` array.
-_USED, _KEYS, _POOLED, _TUPLES, _FRESH = 0, 1, 2, 3, 4
+_USED, _KEYS, _POOLED, _TUPLES, _FRESH, _LEARNT = 0, 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,9 @@ class SpillwayRouter(MeasuringRouter):
     """Spillway in one source.
 
     `frequency` counts tuples by a part of the key's hash, `offsets` is what a worker is ahead of its target again and
-    again, `meta` holds the flows made, the cells of `frequency` in use, whether plans come, the tuples so far, and how
-    many of the last ones were the first of a cell.
+    again, `usual` the part of all tuples that rare keys bring to it. `meta` holds the flows made, the cells of
+    `frequency` in use, whether plans come, the tuples so far, how many of the last ones were the first of a cell, and
+    the chunks that `usual` has seen.
     """
 
     grouping: Spillway
@@ -155,8 +158,9 @@ class SpillwayRouter(MeasuringRouter):
         self.chunk = grouping.chunk or max(10_000, 100 * n_workers)
         self.flows = flows.empty(grouping.capacity or max(16_384, 4 * n_workers))
         self.frequency = np.zeros(_CELLS, np.float32)
-        self.meta = np.zeros(5)
+        self.meta = np.zeros(6)
         self.offsets = np.zeros(n_workers)
+        self.usual = np.zeros(n_workers)
         self.arcs = arcs.even(self._known_speeds())
         self.work: Chunk | None = None
 
@@ -192,11 +196,14 @@ class SpillwayRouter(MeasuringRouter):
     def _plan(self, work: Chunk, n: int) -> int:
         tolerance, slack, chance = self._tolerances()
         before = self.n_replicas
+        n_split = spill.place(work, self.flows, n)
+        if self.n_sources > 1:
+            self._learn_usual(work)
         n_split = spill.plan(
             work,
             self.flows,
             n,
-            spill.place(work, self.flows, n),
+            n_split,
             self.frequency,
             self._ahead(work.targets),
             tolerance,
@@ -207,6 +214,16 @@ class SpillwayRouter(MeasuringRouter):
         )
         self.meta[_USED] += self.n_replicas - before
         return n_split
+
+    def _learn_usual(self, work: Chunk) -> None:
+        """Say what rare keys have brought to each worker so far, in the beginning by its share; then learn from now."""
+        tuples = work.targets.sum()
+        now = work.rare / tuples
+        if self.meta[_LEARNT] == 0:
+            self.usual[:] = now.sum() * work.targets / tuples
+        work.usual[:] = self.usual * tuples
+        self.meta[_LEARNT] += 1
+        self.usual += (now - self.usual) / min(self.meta[_LEARNT] + 1, _USUAL)
 
     def _ahead(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         """`offsets` against their mean: if all were ahead, none would be, and there must be room for every tuple."""
@@ -338,7 +355,8 @@ class SpillwayRouter(MeasuringRouter):
         n = int(self.flows.counts[flows.SPLIT])
         kept_slots = [slots[key] for key in self.flows.keys[:n].tolist()]
         self.flows.heat[:n], self.flows.seen[:n] = before.heat[kept_slots], before.seen[kept_slots]
-        self.offsets = np.zeros(self.n_workers)
+        self.offsets, self.usual = np.zeros(self.n_workers), np.zeros(self.n_workers)
+        self.meta[_LEARNT] = 0.0
         self._resize_speeds(previous)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
