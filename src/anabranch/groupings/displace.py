@@ -56,7 +56,7 @@ def _heavy_keys(chunk: Chunk, n: int) -> NDArray[np.int32]:
     """Whole keys that are heavy, at workers that are far above their goals; the heaviest first."""
     counts, homes, slots, targets, found = chunk.counts, chunk.homes, chunk.slots, chunk.targets, chunk.sorted
     heads, limits, noise, loads = chunk.heads, chunk.limits, chunk.noise, chunk.loads
-    least, lightest, above = np.zeros(len(targets), np.int64), 0, 0.0
+    least, above = np.full(len(targets), np.iinfo(np.int64).max), 0.0
     for worker in range(len(targets)):
         if heads[worker] != -1:
             heavy = max(_HEAVY * np.sqrt(targets[worker]), RARE + 1.0)
@@ -64,11 +64,10 @@ def _heavy_keys(chunk: Chunk, n: int) -> NDArray[np.int32]:
             if excess >= heavy:
                 above += excess
                 least[worker] = int(np.ceil(heavy))
-                lightest = least[worker] if lightest == 0 else min(lightest, least[worker])
-    n_found = 0
+    lightest, n_found = least.min(), 0
     for j in range(n if above > _MUCH * targets.sum() else 0):
         # Most keys are light: their homes are not looked up.
-        if counts[j] >= lightest and slots[j] < 0 and least[homes[j]] > 0 and counts[j] >= least[homes[j]]:
+        if counts[j] >= lightest and slots[j] < 0 and counts[j] >= least[homes[j]]:
             found[n_found] = j
             n_found += 1
     return found[:n_found][np.argsort(-counts[found[:n_found]], kind="mergesort")]

@@ -49,13 +49,13 @@ def plan(
         loads[worker] += offsets[worker]
     level(chunk, flows, n_split, rounding)
     warm(chunk, flows, n_split)
-    limits = (tolerance, slack, chance)
-    over = _overflows(chunk, flows, n_split, *limits)
+    allowed = (tolerance, slack, chance)
+    over = _overflows(chunk, flows, n_split, *allowed)
     if over:
         before, n_split = n_split, displace(chunk, flows, n, n_split, most)
         if n_split > before:
             level(chunk, flows, n_split, rounding)
-            over = _overflows(chunk, flows, n_split, *limits)
+            over = _overflows(chunk, flows, n_split, *allowed)
     if over:
         n_split = _spill(chunk, flows, n, n_split, frequency, most)
     for worker in range(len(loads)):
