@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
 import pytest
 
 pytest.importorskip("pyspark")
@@ -84,6 +86,38 @@ def test_states_travel_with_their_keys_whenever_tables_change(spark, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("rocksdb")
+@pytest.mark.parametrize(("empty", "versions"), [(2, [-1, -1, 2, -1, 4]), (3, [-1, -1, 2, 2, 4])])
+def test_no_state_is_lost_by_a_batch_in_which_no_worker_is_called(spark, tmp_path, empty, versions):
+    """An empty file is a batch without partitions: that of the decision, or the one in which states are to arrive."""
+    made = [posts(i, 600, shift=i) for i in range(5)]
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number, table in enumerate(made):
+        path = folder / f"{number}.csv"
+        if number == empty:
+            path.touch()
+        else:
+            csv.write_csv(table, path, csv.WriteOptions(include_header=False))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    schema = spark.createDataFrame(made[0]).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).csv(str(folder))
+    reconfiguration = Reconfiguration(every=2, n_servers=3)
+    answers = (
+        chain(stream, 3, ledger=str(tmp_path / "ledger"), reconfiguration=reconfiguration)
+        .then("region", posts=Count())
+        .map_with_state("tag", smooth, SENT, state="mean double", order_by=["likes"])
+        .then("author", surprise=Sum("surprise"))
+        .answers()
+    )
+    done = run(answers, tmp_path / "checkpoint")
+    found = {key[0]: row[0][2] for key, row in last(done, "author").items()}
+    assert found == {author: value.hex() for author, value in expected(made[:empty] + made[empty + 1 :]).items()}
+    ledger = Ledger(str(tmp_path / "ledger"))
+    assert [tables_of(ledger, done.query, batch).version for batch in range(5)] == versions
+
+
+@pytest.mark.spark
 def test_a_stateful_step_is_checked_before_a_query_starts(spark):
     df = spark.createDataFrame(posts(1, 10)).selectExpr("*", "array(tag) AS tags")
     flat = chain(df.drop("tags"), 2)
@@ -136,6 +170,9 @@ class Value:
 
     def update(self, value: Any) -> None:
         self.value = value
+
+    def clear(self) -> None:
+        self.value = None
 
 
 class Map(dict[Any, Any]):
@@ -237,9 +274,10 @@ def test_attempts_that_fail_or_run_twice_leave_what_one_would(tmp_path, monkeypa
     # What was handed over is needed until the batch after it is committed, and its loss is noticed.
     at(2)
     ledger.remove("q", file)
-    slots[1].state["held"].value = (1, slots[1].state["held"].value[1])
+    slots[1].state["awaited"].value = (1,)
     with pytest.raises(InputError, match=r"has lost 000000000001/moved-000-000000, states that moved in batch 1"):
         slots[1].attempt([], commit=False)
+    slots[1].state["awaited"].value = None
     # Nor does it go on with other tables than those that its states lie by.
     at(3)
     with pytest.raises(InputError, match="has no tables of 3"):

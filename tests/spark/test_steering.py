@@ -17,7 +17,7 @@ from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.progress import locality_of
 from anabranch.spark.steering import settle
-from anabranch.spark.tables import FIRST, Tables, in_force, placement_name, placement_of, tables_of
+from anabranch.spark.tables import FIRST, Tables, in_force, moved_name, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
 
 KEYS = np.random.default_rng(0).integers(0, 2**64, (2, 40), dtype=np.uint64)
@@ -139,12 +139,22 @@ def test_what_is_damaged_is_as_if_it_were_not_there(settings, ledger, damage):
     assert placement_of(settings, "q", 2).pack() == Placement.hashed(2, 4).pack()
 
 
+def test_new_tables_are_dropped_if_nobody_was_called_to_hand_states_over(settings, ledger):
+    settings = replace(settings, steps=(1,))
+    for batch in (0, 1):
+        settle(settings, "q", batch)
+        report(ledger, batch)
+    assert [settle(settings, "q", batch).version for batch in (2, 3)] == [2, FIRST]
+
+
 def test_a_stateful_step_goes_by_the_tables_before_in_the_batch_of_the_decision(settings, ledger, monkeypatch):
     settings = replace(settings, steps=(1,))
     for batch in (0, 1):
         settle(settings, "q", batch)
         report(ledger, batch)
-    assert (settle(settings, "q", 2).version, settle(settings, "q", 3).previous) == (2, FIRST)
+    assert settle(settings, "q", 2).version == 2
+    ledger.put("q", moved_name(2, 1, 0), b"handed over")
+    assert (settle(settings, "q", 3).version, settle(settings, "q", 3).previous) == (2, FIRST)
     hashed, placed = Placement.hashed(2, 4).routers(), placement_of(settings, "q", 2).routers()
     for batch, routers in ((1, hashed), (2, [placed[0], hashed[1]]), (3, placed)):
         for router, wanted, keys in zip(in_force(settings, Task("q", batch, 0))[1], routers, KEYS, strict=True):

@@ -20,7 +20,7 @@ from anabranch.spark.ledger import Ledger
 from anabranch.spark.operator import Operate, Tally
 from anabranch.spark.resident import by_bucket, decode, encode
 from anabranch.spark.step import Step
-from anabranch.spark.tables import FIRST, Tables, routers_of
+from anabranch.spark.tables import FIRST, Tables, moved_name, routers_of
 from anabranch.spark.task import Task
 from anabranch.spark.worker import normal
 
@@ -30,9 +30,10 @@ class Remember(Operate):
 
     New tables take effect for it a batch later than for aggregates. In the batch of the decision tuples still find the
     states where they were; when they are served, the worker leaves the states that belong elsewhere in the ledger and
-    forgets them, and in the next batch the new worker takes them up before it looks at a tuple. Whatever an attempt at
-    a task leaves there follows from the checkpoint, the input and the tables of the batch alone, so that it does not
-    matter how many attempts there are, nor which of them Spark takes.
+    forgets them, and in the next batch the new worker takes them up before it looks at a tuple: the next in which it is
+    called, for Spark calls nobody in a batch of no partitions. Whatever an attempt at a task leaves there follows from
+    the checkpoint, the input and the tables of the batch alone, so that it does not matter how many attempts there are,
+    nor which of them Spark takes.
     """
 
     step: Step
@@ -46,6 +47,7 @@ class Remember(Operate):
         """Open the state of the slot."""
         super().init(handle)
         self.held_by = handle.getValueState("held", "version long, first long")
+        self.awaited = handle.getValueState("awaited", "batch long")
 
     def _onward(self, number: int, tuples: pa.Table, routers: list[TableRouter], tally: Tally) -> Iterator[Row]:
         tally.tuples += tuples.to_batches()
@@ -61,6 +63,7 @@ class Remember(Operate):
             yield from self._send(number, self.operator.onward(self._updated(tally.tuples)), routers, tally)
         if tables.version == task.batch:
             tally.flushed = self._hand_over(task, number, tables)
+            self.awaited.update((task.batch,))
         if self.chain.ledger is not None:
             self._report(task, number, n, time.perf_counter() - began, n, tally)
 
@@ -87,7 +90,7 @@ class Remember(Operate):
                 self.buckets.removeKey((bucket,))
 
     def _take_up(self, task: Task, number: int, tables: Tables) -> None:
-        """Add the states that the batch before handed over to this worker."""
+        """Add the states that were handed over to this worker when it was called last."""
         serving = tables.previous if tables.version == task.batch else tables.version
         first = crc32(self.chain.first_placement().pack())
         known = tuple(self.held_by.get() or (FIRST, first))
@@ -97,9 +100,12 @@ class Remember(Operate):
                 f"ledger now has those of batch {serving}; go on with the ledger and placement of this checkpoint"
             )
         self.held_by.update((tables.version, first))
-        if serving == FIRST or serving != task.batch - 1:
+        awaited = self.awaited.get()
+        if awaited is None:
             return
-        arrived = [decode(blob) for sender in range(self.n_workers) if (blob := self._blob(task, sender, number))]
+        self.awaited.clear()
+        blobs = [self._blob(task.query, awaited[0], sender, number) for sender in range(self.n_workers)]
+        arrived = [decode(blob) for blob in blobs if blob]
         for bucket, part in by_bucket(pa.concat_tables(arrived), self.summary.keys, self.n_buckets) if arrived else ():
             old = self.held(bucket)
             self._store([bucket], part if old is None else pa.concat_tables([old, part]))
@@ -114,19 +120,16 @@ class Remember(Operate):
             for worker in np.unique(workers).tolist()
         }
         data = snapshot.pack({"kind": "moved"}, blobs)
-        Ledger(str(self.chain.ledger)).put(task.query, self._moved_name(task.batch, number), data)
+        Ledger(str(self.chain.ledger)).put(task.query, moved_name(task.batch, self.number, number), data)
         return int(leaving.num_rows)
 
-    def _blob(self, task: Task, sender: int, number: int) -> bytes | None:
-        name = self._moved_name(task.batch - 1, sender)
+    def _blob(self, query: str, batch: int, sender: int, number: int) -> bytes | None:
+        name = moved_name(batch, self.number, sender)
         try:
-            _, blobs = snapshot.unpack(Ledger(str(self.chain.ledger)).found(task.query, name) or b"")
+            _, blobs = snapshot.unpack(Ledger(str(self.chain.ledger)).found(query, name) or b"")
         except SnapshotError:
             raise InputError(
-                f"the ledger {self.chain.ledger} has lost {name}, states that moved in batch {task.batch - 1}; "
+                f"the ledger {self.chain.ledger} has lost {name}, states that moved in batch {batch}; "
                 "restore it, or go back to a checkpoint before that batch"
             ) from None
         return blobs[str(number)].tobytes() if str(number) in blobs else None
-
-    def _moved_name(self, batch: int, sender: int) -> str:
-        return f"{batch:012d}/moved-{self.number:03d}-{sender:06d}"

@@ -18,7 +18,7 @@ from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plan import ONE_ROW, OneTask, PlanSource, rows_of
-from anabranch.spark.tables import FIRST, Tables, placement_name, placement_of, tables_of
+from anabranch.spark.tables import FIRST, Tables, moved_name, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
 
 
@@ -66,14 +66,30 @@ def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
     known = tables_of(ledger, query, batch)
     if known is not None:
         return known
-    earlier = [before for before in ledger.batches(query) if before < batch]
-    tables = next((found for one in reversed(earlier) if (found := tables_of(ledger, query, one))), Tables())
+    tables = _last(settings, ledger, query, batch)
     if batch and batch % settings.reconfiguration.every == 0:
         tables = _decided(settings, ledger, query, batch, tables)
     tables = replace(tables, n_servers=settings.reconfiguration.n_servers)
     tables = Tables.unpack(ledger.settle(query, f"{batch:012d}/tables", tables.pack()))
     _forget(settings, ledger, query, batch)
     return tables
+
+
+def _last(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> Tables:
+    """Tables of the last batch before this one.
+
+    If they were new there, and the batch had no partitions, nobody was called to hand states over: those of stateful
+    steps are where the version before has them, which then stays in force.
+    """
+    for one in reversed([before for before in ledger.batches(query) if before < batch]):
+        tables = tables_of(ledger, query, one)
+        if tables is None:
+            continue
+        names = [moved_name(one, step, worker) for step in settings.steps for worker in range(settings.n_workers)]
+        if tables.version == one and names and all(ledger.found(query, name) is None for name in names):
+            return replace(tables, version=tables.previous)
+        return tables
+    return Tables()
 
 
 def _decided(settings: ChainSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:

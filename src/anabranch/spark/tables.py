@@ -94,6 +94,11 @@ def placement_name(version: int) -> str:
     return f"placement-{version:012d}"
 
 
+def moved_name(batch: int, operator: int, sender: int) -> str:
+    """Name of the file with the states that a worker of a stateful step handed over, under the query's."""
+    return f"{batch:012d}/moved-{operator:03d}-{sender:06d}"
+
+
 def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[TableRouter]]:
     """The tables of a task's batch, and a router for each operator; any of them gives the right answer of aggregates.
 
