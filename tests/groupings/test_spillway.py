@@ -69,6 +69,13 @@ def test_nor_of_any_later_chunk_whatever_flows_there_are(chunks, n_workers, tole
         assert (loads(router.route(chunk), n_workers) <= limits).all()
 
 
+def test_a_limit_that_is_a_whole_number_is_not_rounded_up():
+    router = Spillway(tolerance=0.05, speeds=(2.0, 1.0)).build(30)
+    chunks = [(13, 1), (38, 2), (60, 1)]
+    routed = [router.route(zipf(n_tuples, n_keys, 0.0, 0)) for n_tuples, n_keys in chunks]
+    assert loads(routed[-1], 30).max() <= 3
+
+
 @pytest.mark.parametrize("seed", [6, 71, 89, 91, 130, 220])
 def test_room_for_one_tuple_is_found_after_many_fractions(seed):
     """Loads that were added up from volumes were off by 1e-14, and a worker with room for one tuple had none."""
@@ -203,7 +210,10 @@ def test_workers_get_tuples_by_their_speed(n_workers, z):
     for _ in range(20):
         report = Report(worker_tuples=np.full(n_workers, 1000), worker_seconds=1.0 / speeds)
         measuring.observe(report)
-    assert np.abs(loads(measuring.route(stream), n_workers) / due - 1).max() < 0.1
+    # Nobody is above its due, which is what counts; one that has become faster may be below if no split key is there.
+    found = loads(measuring.route(stream), n_workers) / due
+    assert found.max() < 1.05
+    assert (found < 0.9).sum() <= 1 and found.min() > 0.75
 
 
 @given(n_workers=st.integers(2, 32), gone=st.integers(0, 31), seed=st.integers(0, 3))
@@ -353,6 +363,26 @@ def test_a_table_counts_on_the_homes_of_the_planned_edge_and_on_cold_tuples():
     assert shares[1:] / shares.sum() == pytest.approx([1 / 3] * 3, abs=0.05)
 
 
+@given(chunk=st.integers(2, 50), n_workers=sizes, seed=st.integers(0, 3))
+def test_the_smallest_chunks_are_planned_like_any(chunk, n_workers, seed):
+    keys = zipf(2000, 500, 1.2, seed)
+    routed = Spillway(chunk=chunk).build(n_workers).route(keys)
+    for start in range(0, len(keys), chunk):
+        part = routed[start : start + chunk]
+        assert loads(part, n_workers).max() <= math.ceil(len(part) / n_workers * 1.125)
+
+
+@pytest.mark.parametrize("n_workers", [16, 64])
+def test_few_keys_that_are_all_alike_need_few_replicas_and_no_new_ones(n_workers):
+    """Counts that differ by chance are levelled over flows that are there, also of keys far lighter than a worker."""
+    keys = hash_keys(np.random.default_rng(1).integers(0, 204, 1_000_000))
+    router = Spillway().build(n_workers)
+    routed = router.route(keys)
+    assert len(np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)[0]) <= 2 * 204
+    late = routed[-100_000:].reshape(-1, router.chunk)
+    assert np.mean([loads(chunk, n_workers).max() / (router.chunk / n_workers) for chunk in late]) <= 1.1
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -360,7 +390,7 @@ def test_a_table_counts_on_the_homes_of_the_planned_edge_and_on_cold_tuples():
         ({"tolerance": float("nan")}, "tolerance must be above 0, got nan"),
         ({"budget": -1.0}, "budget must be above 0, got -1.0"),
         ({"memory": 0.5}, "memory must be at least 1 chunk, got 0.5"),
-        ({"chunk": 0}, "chunk must be at least 1, got 0"),
+        ({"chunk": 1}, "chunk must be at least 2, got 1"),
         ({"replicas": 0}, "replicas must be at least 1, got 0"),
         ({"capacity": 0}, "capacity must be at least 1, got 0"),
         ({"speeds": (1.0, -1.0)}, "speeds must be positive numbers, got (1.0, -1.0); 1 is a worker of normal speed"),

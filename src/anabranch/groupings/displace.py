@@ -21,11 +21,13 @@ _HEAVY = 0.5
 _MUCH = 0.002
 # A flow must have room for this part of what it is to carry.
 _WORTHWHILE = 0.1
+# With more workers than this, looking for the one with the most room would take too long.
+_LOOKED_AT = 64
 
 
 @njit(cache=True)
-def displace(chunk: Chunk, flows: Flows, n: int, n_split: int, most: int) -> int:
-    """Split the heavy keys of overloaded workers; the number of split keys.
+def displace(chunk: Chunk, flows: Flows, n: int, n_split: int, most: int, alone: bool) -> int:
+    """Split the heavy keys of overloaded workers; the number of split keys. `alone`: there is no other source.
 
     Where it has grown, `chunk.loads` holds what is not split, and the flows are to be levelled again.
     """
@@ -34,13 +36,14 @@ def displace(chunk: Chunk, flows: Flows, n: int, n_split: int, most: int) -> int
     if len(heavy) == 0:
         return n_split
     fixed, mean, before = _without_flows(chunk, flows, n_split), targets.mean(), n_split
+    roomiest = alone and len(targets) <= _LOOKED_AT
     unsplit = fixed.copy()
     for j in heavy:
         home = homes[j]
         goal = goal_of(chunk.limits[home], targets[home], chunk.noise[home])
         if loads[home] - goal < _HEAVY * np.sqrt(targets[home]):
             continue
-        _fill(chunk, flows, j, goal, fixed, most)
+        _fill(chunk, flows, j, goal, fixed, most, roomiest)
         if chunk.slots[j] >= 0:
             chunk.order[n_split] = j
             n_split += 1
@@ -87,8 +90,14 @@ def _without_flows(chunk: Chunk, flows: Flows, n_split: int) -> NDArray[np.float
 
 
 @njit(cache=True)
-def _fill(chunk: Chunk, flows: Flows, j: int, goal: float, fixed: NDArray[np.float64], most: int) -> None:
-    """Fill workers with a key up to their targets, along its sequence of candidates, until its home is at `goal`."""
+def _fill(
+    chunk: Chunk, flows: Flows, j: int, goal: float, fixed: NDArray[np.float64], most: int, roomiest: bool
+) -> None:
+    """Fill workers with a key up to their targets until its home is at `goal`.
+
+    They are taken along the key's sequence of candidates, so that sources that see alike choose alike; or, by a source
+    that is alone, those with the most room, for it has fewer then.
+    """
     loads, targets, heads, count, step = chunk.loads, chunk.targets, chunk.heads, chunk.counts[j], chunk.steps[j]
     candidate = start = home = chunk.homes[j]
     left = count
@@ -96,9 +105,14 @@ def _fill(chunk: Chunk, flows: Flows, j: int, goal: float, fixed: NDArray[np.flo
         wanted = min(loads[home] - goal, float(left))
         if wanted < 1.0:
             break
-        candidate, start = next_candidate(candidate, start, step, len(loads))
+        if roomiest:
+            candidate = _roomiest(fixed, targets, heads)
+        else:
+            candidate, start = next_candidate(candidate, start, step, len(loads))
         room = targets[candidate] - fixed[candidate]
         if heads[candidate] != -1 or room <= 0.0 or room < _WORTHWHILE * min(wanted, targets[candidate]):
+            if roomiest:
+                break
             continue
         if chunk.slots[j] < 0 and not split_key(chunk, flows, j, most):
             break
@@ -111,3 +125,13 @@ def _fill(chunk: Chunk, flows: Flows, j: int, goal: float, fixed: NDArray[np.flo
         left -= moved
         fixed[candidate] += moved
         move(chunk, flows, at_home, flow, moved, count)
+
+
+@njit(cache=True)
+def _roomiest(fixed: NDArray[np.float64], targets: NDArray[np.float64], heads: NDArray[np.int32]) -> int:
+    """Of the workers that are not overloaded, the one with the most room; 0 if none has any."""
+    best, most = 0, 0.0
+    for worker in range(len(fixed)):
+        if heads[worker] == -1 and targets[worker] - fixed[worker] > most:
+            best, most = worker, targets[worker] - fixed[worker]
+    return best

@@ -14,7 +14,7 @@ from anabranch.groupings.flows import CHUNKS, Flows, decay
 from anabranch.kernels import njit
 
 # A key with less than this part of a worker's target is placed once, after the heavier ones; those are levelled.
-_LEVELLED = 0.25
+_LEVELLED = 0.1
 _SWEEPS = 2
 
 

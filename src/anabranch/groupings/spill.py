@@ -52,7 +52,7 @@ def plan(
     allowed = (tolerance, slack, chance)
     over = _overflows(chunk, flows, n_split, *allowed)
     if over:
-        before, n_split = n_split, displace(chunk, flows, n, n_split, most)
+        before, n_split = n_split, displace(chunk, flows, n, n_split, most, slack == 0.0)
         if n_split > before:
             level(chunk, flows, n_split, rounding)
             over = _overflows(chunk, flows, n_split, *allowed)
@@ -103,7 +103,8 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
         noise[worker] = slack * np.sqrt(noise[worker]) if slack > 0.0 else 0.0
         noise[worker] += chance * max(0.0, rare[worker] - usual[worker])
         limit = target * (1.0 + tolerance) + noise[worker]
-        limits[worker] = np.ceil(limit) if slack == 0.0 else max(limit, np.ceil(target))
+        # What rounding adds to a whole number must not become a tuple.
+        limits[worker] = np.ceil(limit - 1e-9) if slack == 0.0 else max(limit, np.ceil(target))
         over = loads[worker] > limits[worker] + 1e-9
         # −1: not overloaded; −2: an empty list.
         heads[worker] = -2 if over else -1

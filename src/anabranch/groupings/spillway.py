@@ -73,11 +73,13 @@ class Spillway(Grouping):
     budget
         Replicas that may be added to balance, by all sources, as a part of the distinct keys; n_workers more are free.
     memory
-        Chunks over which a source without a plan evens out a worker that is above its target again and again.
+        Chunks over which one of several sources without a plan evens out a worker that is above its target again and
+        again.
     chunk
-        Tuples that are counted and planned at a time; default max(10 000, 100 n_workers).
+        Most tuples that are counted and planned at a time; default max(10 000, 100 n_workers). Fewer come in a call of
+        fewer: what is routed tuple by tuple goes as with key grouping.
     replicas
-        Most replicas of a key; default n_workers.
+        Most replicas that one source gives a key; default n_workers. Sources that do not talk may choose other ones.
     capacity
         Most split keys that a source remembers; default max(16384, 4 n_workers).
     speeds
@@ -115,10 +117,10 @@ class Spillway(Grouping):
             raise ConfigError(f"budget must be above 0, got {self.budget}")
         if not self.memory >= 1:
             raise ConfigError(f"memory must be at least 1 chunk, got {self.memory}")
-        for name in ("chunk", "replicas", "capacity"):
+        for name, least in (("chunk", 2), ("replicas", 1), ("capacity", 1)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be at least 1, got {value}")
+            if value is not None and value < least:
+                raise ConfigError(f"{name} must be at least {least}, got {value}")
         if not all(speed > 0 and math.isfinite(speed) for speed in self.speeds):
             raise ConfigError(f"speeds must be positive numbers, got {self.speeds}; 1 is a worker of normal speed")
 
@@ -180,7 +182,7 @@ class SpillwayRouter(MeasuringRouter):
         return self.work
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
-        work = self._space(min(len(keys), self.chunk))
+        work = self._space(len(keys))
         n = _count(keys, work.table, work.keys, work.counts, work.index_of)
         self._find_homes(work.keys[:n], work.homes, work.steps)
         self._learn_keys(_remember(work, n, self.frequency), len(keys))
