@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from anabranch.aggregates import DistinctCount, Groups
 from anabranch.aggregates.hyperloglog import HyperLogLog
+from anabranch.errors import InputError
 
 
 def sketch(values: Sequence[object], type_: pa.DataType, lg_k: int = 12) -> bytes:
@@ -65,3 +66,17 @@ def test_registers_hold_the_largest_value_and_their_sums() -> None:
 def test_sketches_of_no_group_are_no_sketches() -> None:
     empty = HyperLogLog(12).of(Groups(np.zeros(0, np.int64), 0), np.zeros(0, np.int64))
     assert len(empty) == 0 and len(HyperLogLog(12).merge(Groups(np.zeros(0, np.int64), 0), empty)) == 0
+
+
+@pytest.mark.parametrize("lg_k", [4, 11, 13, 16])
+@pytest.mark.parametrize("n", [0, 3, 100, 3000])
+def test_sketches_of_another_size_are_refused(n: int, lg_k: int) -> None:
+    stored = pa.array([sketch([1], pa.int64(), lg_k), sketch(list(range(n)), pa.int64()), None])
+    with pytest.raises(InputError, match=r"must have lg_k = .* go on with lg_k=12, or start anew with another"):
+        DistinctCount("x", lg_k).merge(Groups(np.zeros(3, np.int64), 1), stored)
+
+
+def test_registers_that_are_cut_off_are_refused() -> None:
+    stored = pa.array([sketch(list(range(3000)), pa.int64())[:-1]])
+    with pytest.raises(InputError, match="must have 4136 bytes, got 4135"):
+        DistinctCount("x").merge(Groups(np.zeros(1, np.int64), 1), stored)

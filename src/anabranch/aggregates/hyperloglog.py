@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from anabranch.aggregates.groups import Groups
 from anabranch.aggregates.lists import binaries, bytes_of
+from anabranch.errors import InputError
 from anabranch.kernels import njit
 
 # From this many coupons on a sketch is a set, no longer a list.
@@ -50,15 +51,33 @@ class HyperLogLog:
         return self._encode(groups.n, keys, np.full(groups.n, -1, np.int64), 0)
 
     def merge(self, groups: Groups, sketches: pa.Array) -> pa.Array:
-        """Sketch of each group from those of its parts."""
+        """Sketch of each group from those of its parts, which must have as many registers."""
         data, ends = bytes_of(sketches)
         is_dense = (np.diff(ends) > 7) & (_modes(data, ends) == _DENSE)
+        self._check(data, ends, is_dense)
         keys = _distinct(_held_coupons(data, ends, groups.codes, is_dense))
         slots = np.full(groups.n, -1, np.int64)
         dense_groups = np.unique(groups.codes[is_dense])
         slots[dense_groups] = np.arange(len(dense_groups))
         parts = (data, ends[:-1][is_dense], slots[groups.codes[is_dense]])
         return self._encode(groups.n, keys, slots, len(dense_groups), parts)
+
+    def _check(self, data: NDArray[np.uint8], ends: NDArray[np.int64], is_dense: NDArray[np.bool_]) -> None:
+        """Refuse sketches of another size, and registers that are cut off: they would be read beyond their end."""
+        lengths = np.diff(ends)
+        found = data[ends[:-1][lengths > 7] + 3]
+        if np.any(found != self.lg_k):
+            other = found[found != self.lg_k][0]
+            raise InputError(
+                f"sketches must have lg_k = {self.lg_k} to be merged, got one with {other}; "
+                f"go on with lg_k={other}, or start anew with another checkpoint"
+            )
+        size = _DENSE_HEADER + (1 << self.lg_k)
+        if np.any(lengths[is_dense] != size):
+            wrong = lengths[is_dense][lengths[is_dense] != size][0]
+            raise InputError(
+                f"a sketch of registers must have {size} bytes, got {wrong}; write it as hll_sketch_agg does"
+            )
 
     def _encode(
         self,
