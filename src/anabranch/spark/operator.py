@@ -20,7 +20,7 @@ from anabranch.spark.chain_edge import key_hashes, routes
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.hop_report import HopReport, host_name
 from anabranch.spark.ledger import Ledger
-from anabranch.spark.resident import Keep, decode, encode, split
+from anabranch.spark.resident import Keep, encode, rows_of, split
 from anabranch.spark.settings import WORKER, Settings
 from anabranch.spark.slots import slots_of
 from anabranch.spark.tables import Tables, in_force
@@ -95,7 +95,7 @@ class Operate(Keep):
             if row["target"] is not None:
                 yield self._to_aggregator(number, row["target"], row["operator"], row["blob"])
             elif row["blob"] is not None:
-                yield from self._onward(number, decode(row["blob"]), routers, tally)
+                yield from self._onward(number, rows_of(row["blob"]), routers, tally)
         if self.next is not None and number == 0:
             yield from (self._to_worker(slot, None) for slot in self.own_slots)
         yield from self._served(task, number, tables, routers, tally)
@@ -145,7 +145,7 @@ class Operate(Keep):
         """Take the keys out of the state that are another worker's now."""
         leaving = []
         for bucket, (blob,) in list(self.buckets.iterator()):
-            held = decode(blob)
+            held = self.opened(blob)
             stays = router.may_get(key_hashes(held, self.summary.keys), number)
             if stays.all():
                 continue

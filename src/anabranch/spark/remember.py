@@ -22,6 +22,7 @@ from anabranch.spark.resident import by_bucket, decode, encode
 from anabranch.spark.step import Step
 from anabranch.spark.tables import FIRST, Tables, moved_name, routers_of
 from anabranch.spark.task import Task
+from anabranch.spark.types import canonical
 from anabranch.spark.worker import normal
 
 
@@ -42,6 +43,11 @@ class Remember(Operate):
         super().__init__(operators, number, settings)
         assert self.operator.step is not None
         self.step = self.operator.step
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that are kept."""
+        return list(self.step.states.names)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of the slot."""
@@ -74,7 +80,7 @@ class Remember(Operate):
         touched = [bucket for bucket, _ in by_bucket(tuples, keys, self.n_buckets)]
         found = [held for bucket in touched if (held := self.held(bucket)) is not None]
         held = pa.concat_tables([step.states.empty_table(), *found])
-        both = pa.concat_tables([tuples.select(list(keys)), held.select(list(keys))])
+        both = pa.concat_tables([canonical(tuples.select(list(keys))), held.select(list(keys))])
         codes = Groups.of(both, keys)[0].codes
         own = np.isin(codes[tuples.num_rows :], codes[: tuples.num_rows])
         new, sent = step(keys, held.filter(pa.array(own)), tuples)

@@ -24,6 +24,7 @@ from anabranch.spark.requirements import check_state_store
 from anabranch.spark.settings import Settings
 from anabranch.spark.slots import SPREAD, slots_of
 from anabranch.spark.task import Task
+from anabranch.spark.types import canonical
 from anabranch.spark.worker import TUPLES, Summary, Worker, leaves
 
 # Of the aggregator, which has many slots, and of a worker, which has one.
@@ -116,7 +117,22 @@ class Slots(StatefulProcessor):
     def held(self, bucket: int) -> pa.Table | None:
         """Partial states of a bucket."""
         found = self.buckets.getValue((bucket,)) if self.buckets.containsKey((bucket,)) else None
-        return None if found is None else decode(found[0])
+        return None if found is None else self.opened(found[0])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that are kept."""
+        return self.summary.columns
+
+    def opened(self, blob: bytes) -> pa.Table:
+        """Partial states out of the slot's state; those of another query are refused."""
+        table = decode(blob)
+        if sorted(table.column_names) != sorted(self.columns):
+            raise ConfigError(
+                f"the states of this checkpoint hold {_shown(table.column_names)}, and the query now has "
+                f"{_shown(self.columns)}; go on with the same, or start anew with another checkpoint"
+            )
+        return table.select(self.columns)
 
     def update(self, new: pa.Table) -> Iterator[pa.Table]:
         """Merge into the state, and give the merged states of the keys that came in."""
@@ -124,7 +140,7 @@ class Slots(StatefulProcessor):
             old = self.held(bucket)
             merged = touched = part
             if old is not None:
-                both = pa.concat_tables([part, old])
+                both = together([part, old])
                 merged = self.summary.merge(both)
                 codes = Groups.of(both, self.summary.keys)[0].codes
                 touched = merged.take(pa.array(np.unique(codes[: part.num_rows])))
@@ -173,11 +189,11 @@ class Keep(Slots):
                 for _ in self.update(new):
                     pass
             return []
-        tables = [decode(value[0]) for value in self.buckets.values()]
+        tables = [self.opened(value[0]) for value in self.buckets.values()]
         if tables:
             self.buckets.clear()
         tables += [] if new is None else [new]
-        return split(self.summary.merge(pa.concat_tables(tables)), self.summary.keys, self.slots) if tables else []
+        return split(self.summary.merge(together(tables)), self.summary.keys, self.slots) if tables else []
 
 
 class _Merge(Slots):
@@ -219,15 +235,35 @@ def _ordered(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
 
 def hashes_of(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
     """A hash of each row's key."""
-    columns = leaves(table, keys)
+    columns = leaves(canonical(table.select(list(keys))), keys)
     try:
         return hash_keys(*columns)
     except InputError:  # a type that only the JVM hashes, such as an array; here any hash of the value will do
         return hash_keys([repr(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)])
 
 
+def together(tables: list[pa.Table]) -> pa.Table:
+    """Rows of all tables; stored ones whose types are others by now are refused."""
+    for name in tables[0].column_names:
+        first, *others = (table.schema.field(name).type for table in tables)
+        for other in others:
+            if other != first:
+                raise ConfigError(
+                    f"states that are merged must have one type, {_shown([name])} has {first} and {other}; "
+                    "cast its column to what it was, or start anew with another checkpoint"
+                )
+    return pa.concat_tables(tables)
+
+
+def _shown(columns: list[str]) -> str:
+    """Keys as they are, and each column of a state behind the name of its aggregate."""
+    named = [name.removeprefix("__anabranch_").rpartition("__") for name in columns if name != TUPLES]
+    return ", ".join(f"{aggregate}.{column}" if aggregate else column for aggregate, _, column in named)
+
+
 def encode(table: pa.Table) -> bytes:
-    """The rows as an Arrow stream."""
+    """The rows as an Arrow stream, of the same types whatever the session's settings."""
+    table = canonical(table)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -235,5 +271,10 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(blob: bytes) -> pa.Table:
-    """The rows of an Arrow stream."""
+    """The rows of an Arrow stream, of the same types whatever the session's settings were."""
+    return canonical(rows_of(blob))
+
+
+def rows_of(blob: bytes) -> pa.Table:
+    """The rows of an Arrow stream as they are."""
     return pa.ipc.open_stream(bytes(blob)).read_all()

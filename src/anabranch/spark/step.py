@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError
+from anabranch.spark.types import canonical
 from anabranch.spark.worker import array_of
 
 Update = Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table]]
@@ -52,7 +53,8 @@ class Step:
             raise InputError(f"{what} must return two tables, states and tuples, got {type(made).__name__}")
         new, sent = declared(made[0], self.states, f"{what}, as states,"), made[1]
         n = Groups.of(tuples, keys)[0].n
-        both, _ = Groups.of(pa.concat_tables([tuples.select(list(keys)), new.select(list(keys))]), keys)
+        parts = [canonical(tuples.select(list(keys))), new.select(list(keys))]
+        both, _ = Groups.of(pa.concat_tables(parts), keys)
         codes = both.codes[tuples.num_rows :]
         if both.n > n or len(np.unique(codes)) < len(codes):
             raise InputError(

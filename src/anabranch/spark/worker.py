@@ -80,6 +80,11 @@ class Summary:
         self.merge(pa.concat_tables([self.add(table)] * 2))
 
     @property
+    def columns(self) -> list[str]:
+        """Names of the columns of partial states, in order."""
+        return [*self.keys, *(name for bound in self.bounds for name in bound.states), TUPLES]
+
+    @property
     def sorts(self) -> bool:
         """Whether the order of arrival would show in a state."""
         return any(bound.aggregate.order_sensitive for bound in self.bounds)
