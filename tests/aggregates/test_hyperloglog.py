@@ -35,6 +35,14 @@ def test_few_values_are_a_sorted_list_of_datasketches_coupons(
     assert sketch(values, type_).hex() == f"0201070c0308{len(coupons):02x}08" + "".join(ordered)
 
 
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.int32()])
+def test_a_slice_has_the_sketch_of_its_values(type_: pa.DataType) -> None:
+    values = [1, 22, 333, 4444, 55555] if type_ == pa.int32() else [b"1", b"22", b"333", b"4444", b"55555"]
+    part = pa.array(values, type_)[2:4]
+    found = DistinctCount("x").add(Groups(np.zeros(2, np.int64), 1), part)[0][0].as_py()
+    assert found == sketch(values[2:4], type_)
+
+
 @given(st.integers(4, 12), st.integers(0, 800), st.integers(1, 5))
 def test_merged_parts_have_the_bytes_of_the_whole(lg_k: int, n: int, n_parts: int) -> None:
     distinct, values = DistinctCount("x", lg_k), pa.array(np.arange(n))

@@ -24,8 +24,10 @@ def coupons(values: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_signed_integer(values.type):
         words = np.ascontiguousarray(values.cast(pa.int64()).to_numpy())
         return _coupons(words.view(np.uint8), np.arange(len(words) + 1, dtype=np.int64) * 8)
-    _, offsets, data = values.cast(pa.large_binary()).buffers()
-    ends = np.frombuffer(offsets or bytes(8), np.int64)[values.offset : values.offset + len(values) + 1]
+    # The cast of a slice may begin elsewhere than the slice.
+    array = values.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets or bytes(8), np.int64)[array.offset : array.offset + len(array) + 1]
     return _coupons(np.frombuffer(data or b"", np.uint8), ends)
 
 
