@@ -15,6 +15,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import Plan, Report, Spillway
 from anabranch.groupings.flow_tables import flows_of
 from anabranch.groupings.flows import SPLIT
+from anabranch.groupings.plan import pack_table
 from anabranch.hashing import MultiplyShift, hash_keys
 
 
@@ -404,6 +405,16 @@ def test_a_parameter_outside_its_rule_is_refused(parameters, message):
 
 def test_nothing_to_plan_for_gives_an_empty_table():
     assert len(Spillway().table(Plan(), 16).keys) == 0
+
+
+@pytest.mark.parametrize("counts", [[0, 0], [0, 3000], [3000, 0]])
+def test_hot_keys_without_tuples_are_as_if_they_were_not_there(counts):
+    hot, counts = hash_keys([1, 2]), np.array(counts)
+    split = Spillway().table(Plan(tuples=8000, hot_keys=hot, hot_counts=np.array([4000, 4000])), 4)
+    assert len(split.keys) == 2
+    plan = Plan(tuples=int(counts.sum()), hot_keys=hot, hot_counts=counts, table=split)
+    there = replace(plan, hot_keys=hot[counts > 0], hot_counts=counts[counts > 0])
+    assert pack_table(Spillway().table(plan, 4)) == pack_table(Spillway().table(there, 4))
 
 
 @pytest.mark.parametrize("n_windows", [1, 2, 8])

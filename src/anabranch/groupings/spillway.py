@@ -286,9 +286,11 @@ class SpillwayRouter(MeasuringRouter):
 
     def plan_counts(self, plan: Plan) -> None:
         """Plan for the counts of `plan` instead of a chunk: what the planned edge does between batches."""
-        n = len(plan.hot_keys)
+        # A key without tuples has nothing to spill.
+        there = plan.hot_counts > 0
+        n = int(np.count_nonzero(there))
         work = self._space(n)
-        work.keys[:n], work.counts[:n] = plan.hot_keys, plan.hot_counts
+        work.keys[:n], work.counts[:n] = plan.hot_keys[there], plan.hot_counts[there]
         self._find_homes(work.keys[:n], work.homes, work.steps)
         self.meta[_KEYS] += _remember(work, n, self.frequency)
         cold = max(0, plan.tuples - int(plan.hot_counts.sum()))
