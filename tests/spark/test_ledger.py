@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices, snapshot
 from anabranch.groupings.plan import unpack_plan
+from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.settings import Settings
+from anabranch.spark.tables import tables_of
 
 Damage = bytes | int | tuple[int, bytes] | Callable[[bytes], bytes]
 
@@ -158,6 +160,15 @@ def damaged(data: bytes, damage: Damage) -> bytes:
     if isinstance(damage, tuple):
         return data[: damage[0]] + damage[1]
     return damage if isinstance(damage, bytes) else damage(data)
+
+
+def test_tables_and_hop_reports_of_another_version_are_left_out(ledger):
+    ledger.put("q", "000000000000/tables", snapshot.pack({"kind": "tables", "version": 1, "other": 2}, {}))
+    assert tables_of(ledger, "q", 0) is None
+    whole = HopReport(0, 1, "host", 5, 0.5, 3, 0, np.array([2, 3]))
+    whole.write(ledger, "q", 0)
+    ledger.write_report("q", 0, "worker-000-000000", Report(sketch=snapshot.pack({"kind": "hop", "operator": 0}, {})))
+    assert [found.name for found in hop_reports(ledger, "q", 0)] == [whole.name]
 
 
 def test_a_plan_in_place_of_a_report_is_left_out(ledger):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.errors import SnapshotError
 from anabranch.groupings import Report, snapshot
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.ledger import Ledger, parse
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +68,23 @@ def hop_reports(ledger: Ledger, query: str, batch: int) -> list[HopReport]:
     """Reports of a batch, by operator and worker; damaged ones are left out."""
     found = []
     for report in ledger.reports(query, batch, "worker").values():
-        try:
-            header, arrays = snapshot.unpack(report.sketch)
-        except SnapshotError:
-            continue
-        found.append(
-            HopReport(
-                header["operator"],
-                header["worker"],
-                header["host"],
-                report.tuples,
-                float(report.worker_seconds.sum()),
-                report.partials,
-                header["flushed"],
-                arrays["sent"],
-            )
-        )
+        with suppress(SnapshotError):
+            found.append(parse(partial(_hop_report, report), report.sketch))
     return found
+
+
+def _hop_report(report: Report, sketch: bytes) -> HopReport:
+    header, arrays = snapshot.unpack(sketch)
+    return HopReport(
+        header["operator"],
+        header["worker"],
+        header["host"],
+        report.tuples,
+        float(report.worker_seconds.sum()),
+        report.partials,
+        header["flushed"],
+        arrays["sent"],
+    )
 
 
 def host_name() -> str:

@@ -78,7 +78,7 @@ class Ledger:
         for name in self._names(f"{query}/{batch:012d}"):
             if name.startswith(kind) and name != "plan" and not name.startswith("."):
                 try:
-                    found[name] = _parse(unpack_report, self._read(f"{query}/{batch:012d}/{name}"))
+                    found[name] = parse(unpack_report, self._read(f"{query}/{batch:012d}/{name}"))
                 except (OSError, SnapshotError):
                     continue
         return dict(sorted(found.items()))
@@ -86,13 +86,13 @@ class Ledger:
     def plan(self, query: str, batch: int) -> Plan | None:
         """Plan of a batch; None when there is none or it is damaged."""
         try:
-            return _parse(unpack_plan, self._read(f"{query}/{batch:012d}/plan"))
+            return parse(unpack_plan, self._read(f"{query}/{batch:012d}/plan"))
         except (OSError, SnapshotError):
             return None
 
     def settle_plan(self, query: str, batch: int, plan: Plan) -> Plan:
         """Write the plan of a batch unless there is one, and return the one that is there."""
-        return _parse(unpack_plan, self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
+        return parse(unpack_plan, self._create(f"{query}/{batch:012d}/plan", pack_plan(plan)))
 
     def put(self, query: str, name: str, data: bytes) -> None:
         """Leave a file below the query's folder; a task that runs again replaces its own."""
@@ -194,7 +194,7 @@ class Ledger:
         return self._read(name)
 
 
-def _parse(unpack: Callable[[bytes], _T], data: bytes) -> _T:
+def parse(unpack: Callable[[bytes], _T], data: bytes) -> _T:
     """What a file holds; SnapshotError too where the file is whole but was written by another version."""
     try:
         return unpack(data)

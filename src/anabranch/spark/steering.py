@@ -16,7 +16,7 @@ from anabranch.errors import SnapshotError
 from anabranch.locality import Decision, Manager, Pairs, Seats
 from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.hop_report import HopReport, hop_reports
-from anabranch.spark.ledger import KEPT_BATCHES, Ledger
+from anabranch.spark.ledger import KEPT_BATCHES, Ledger, parse
 from anabranch.spark.plan import ONE_ROW, OneTask, PlanSource, rows_of
 from anabranch.spark.tables import FIRST, Tables, moved_name, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
@@ -165,7 +165,7 @@ def _pairs(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> l
             if name.startswith("pairs-"):
                 data = ledger.found(query, f"{one:012d}/{name}")
                 try:
-                    counted[int(name.split("-")[1])].append(Pairs.unpack(data or b""))
+                    counted[int(name.split("-")[1])].append(parse(Pairs.unpack, data or b""))
                 except SnapshotError:
                     continue
     return [Pairs.pooled(parts) for parts in counted]

@@ -9,7 +9,7 @@ from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import TableRouter, snapshot
 from anabranch.locality import Placement
 from anabranch.spark.chain_settings import ChainSettings
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.ledger import Ledger, parse
 from anabranch.spark.task import Task
 
 # Of the placement that a chain starts with.
@@ -70,7 +70,7 @@ def tables_of(ledger: Ledger, query: str, batch: int) -> Tables | None:
     """Tables of a batch; None when there are none or they are damaged."""
     data = ledger.found(query, f"{batch:012d}/tables")
     try:
-        return None if data is None else Tables.unpack(data)
+        return None if data is None else parse(Tables.unpack, data)
     except SnapshotError:
         return None
 
@@ -83,7 +83,7 @@ def placement_of(settings: ChainSettings, query: str, version: int) -> Placement
     if version == FIRST or settings.ledger is None:
         return settings.first_placement()
     try:
-        return Placement.unpack(Ledger(settings.ledger).found(query, placement_name(version)) or b"")
+        return parse(Placement.unpack, Ledger(settings.ledger).found(query, placement_name(version)) or b"")
     except SnapshotError:
         _require(not settings.steps, settings, placement_name(version))
         return settings.first_placement()
