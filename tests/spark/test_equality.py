@@ -189,9 +189,11 @@ def test_keys_of_every_type_at_once_on_a_stream(spark, rocksdb, tmp_path, regime
 
 
 @pytest.mark.parametrize("cases", [FEW[:2], OPAQUE[:1]], ids=["merged by Spark", "merged in Python"])
-def test_zeros_are_one_key_and_so_are_nans(spark, cases):
+@pytest.mark.parametrize("wrap", ["key", "struct(key, 'a' AS b)", "array(key, 1)", "array(struct(array(key) AS a))"])
+def test_zeros_are_one_key_and_so_are_nans(spark, cases, wrap):
     table = pa.table({"key": [0.0, -0.0, float("nan"), -float("nan")] * 3, "x": [0.25] * 12})
     df = spark.createDataFrame(table.append_column("q", pa.array(range(12), pa.int32()))).repartition(2)
+    df = df.withColumn("key", F.expr(wrap))
     found = balance(df, "key", ShuffleGrouping(), 2).aggregate(**aggregates_of(cases))
     assert len(assert_plain(found, df, ["key"], cases)) == 2
 

@@ -72,3 +72,30 @@ def test_old_reports_are_removed_whatever_the_edge(tmp_path, edge):
         for partition in range(2):
             made.report(Task("query", batch, partition), None, 0, 0.0)
     assert Ledger(str(tmp_path)).batches("query") == list(range(4, KEPT_BATCHES + 5))
+
+
+LISTS = [[9.5], [-0.0, None], None, [], [float("nan"), -float("nan")]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.float32(), [9.5, -0.0, None, float("nan")]),
+        (pa.list_(pa.float64()), LISTS),
+        (pa.large_list(pa.float32()), LISTS),
+        (pa.list_(pa.float64(), 2), [[9.5, 9.5], [-0.0, None], None, [-0.0, float("nan")]]),
+        (
+            pa.struct([("x", pa.float64()), ("y", pa.list_(pa.struct([("z", pa.float64())])))]),
+            [{"x": 9.5, "y": None}, {"x": -0.0, "y": [{"z": -0.0}, None]}, None, {"x": None, "y": []}],
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_keys_have_one_zero_and_one_nan_however_deep(kind, values, start):
+    array = pa.array(values, kind).slice(start)
+    found = worker.normal(pa.table({"key": array, "v": array}), ("key",))
+    found.validate(full=True)
+    assert found.schema.field("key").type == kind
+    assert repr(found["key"].to_pylist()) == repr(array.to_pylist()).replace("-0.0", "0.0")
+    assert repr(found["v"].to_pylist()) == repr(array.to_pylist())

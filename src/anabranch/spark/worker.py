@@ -210,14 +210,33 @@ def _heaviest(partial: pa.Table | None, keys: tuple[str, ...]) -> tuple[np.ndarr
 
 
 def normal(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
-    """The table with one zero and one NaN in its key columns: to Spark they are one key."""
+    """The table with one zero and one NaN in its key columns, however deep: to Spark they are one key."""
     for key in keys:
-        kind = table.schema.field(key).type
-        if pa.types.is_floating(kind):
-            positive = pc.add(table[key], pa.scalar(0.0, kind))
-            normal = pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), kind), positive)
-            table = table.set_column(table.schema.get_field_index(key), key, normal)
+        if _has_floats(table.schema.field(key).type):
+            at = table.schema.get_field_index(key)
+            table = table.set_column(at, table.schema.field(at), _normal(array_of(table[key])))
     return table
+
+
+def _normal(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if not _has_floats(kind):
+        return array
+    if pa.types.is_floating(kind):
+        positive = pc.add(array, pa.scalar(0.0, kind))
+        return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), kind), positive)
+    if pa.types.is_struct(kind):
+        fields = [_normal(array.field(i)) for i in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
+    # A list: its offsets stay those of all its values, whatever part of them it shows.
+    own = array.buffers()[: kind.num_buffers]
+    return pa.Array.from_buffers(kind, len(array), own, offset=array.offset, children=[_normal(array.values)])
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_floating(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _sortable(table: pa.Table) -> list[str]:
