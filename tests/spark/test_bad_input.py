@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.aggregates import CollectN, Count, Sum
+from anabranch.aggregates import CollectN, Count, DistinctCount, Max, Min, Sum, TopK
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
 from anabranch.spark import balance
@@ -34,6 +34,10 @@ def nothing_started(spark):
     assert spark.streams.active == []
 
 
+def caseless() -> Column:
+    return F.collate("key", "UTF8_LCASE")
+
+
 @pytest.mark.parametrize(
     ("key", "error", "message"),
     [
@@ -47,6 +51,9 @@ def nothing_started(spark):
         ([], ConfigError, "key must name at least one column, got none"),
         (lambda: F.upper("key").alias("v"), ConfigError, r"has the name of a column, v; give it another with \.alias"),
         (["key", "key"], ConfigError, "key columns must differ, got key, key"),
+        (lambda: caseless().alias("c"), ConfigError, "key c has the collation UTF8_LCASE.*cast it to STRING COLLATE"),
+        (lambda: F.struct(caseless().alias("f")).alias("c"), ConfigError, r"key c\.f has the collation UTF8_LCASE"),
+        (lambda: F.array(caseless()).alias("c"), ConfigError, r"key c\[\] has the collation UTF8_LCASE"),
     ],
 )
 def test_keys_that_cannot_be_grouped_by(df, key, error, message):
@@ -169,6 +176,18 @@ def test_aggregates_that_cannot_be_computed(df):
         balanced.aggregate(n=Count)
     with pytest.raises(ConfigError, match="Sum needs a column of numbers, 'key' is string; cast it first"):
         balanced.aggregate(n=Sum("key"))
+
+
+@pytest.mark.parametrize("one", [Min("c"), Max("c"), TopK("c", 2), CollectN("c", 2), DistinctCount("c")], ids=repr)
+def test_strings_that_spark_does_not_compare_by_their_bytes(df, one):
+    balanced = balance(df.withColumn("c", caseless()), "v", Fish(), 2)
+    with pytest.raises(ConfigError, match=r"column c of found has the collation UTF8_LCASE.*cast it to STRING"):
+        balanced.aggregate(found=one)
+
+
+def test_strings_that_are_only_counted_may_have_any_collation(df):
+    found = balance(df.withColumn("c", caseless()), "v", Fish(), 2).aggregate(n=Count("c"))
+    assert [tuple(row) for row in found.collect()] == [(1, 1)]
 
 
 def test_an_aggregate_without_a_name(df):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pytest
+from pyspark.sql import functions as F
 
 pytest.importorskip("pyspark")
 
@@ -121,6 +122,7 @@ def test_no_state_is_lost_by_a_batch_in_which_no_worker_is_called(spark, tmp_pat
 def test_a_stateful_step_is_checked_before_a_query_starts(spark):
     df = spark.createDataFrame(posts(1, 10)).selectExpr("*", "array(tag) AS tags")
     flat = chain(df.drop("tags"), 2)
+    named = chain(df.drop("tags").withColumn("name", F.collate(F.lit("a"), "UTF8_LCASE")), 2)
     for build, error, message in [
         (
             lambda: chain(df, 2).map_with_state("tag", smooth, SENT, state="mean double"),
@@ -138,6 +140,11 @@ def test_a_stateful_step_is_checked_before_a_query_starts(spark):
             lambda: flat.map_with_state("tag", smooth, SENT, state="mean double", order_by="at"),
             InputError,
             "order_by has column at",
+        ),
+        (
+            lambda: named.map_with_state("tag", smooth, SENT, state="mean double", order_by="name"),
+            ConfigError,
+            "column name of order_by has the collation UTF8_LCASE",
         ),
         (
             lambda: flat.map_with_state("tag", smooth, SENT, state="tag long, mean double"),

@@ -11,13 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from anabranch import groupings
-from anabranch.aggregates import Aggregate
+from anabranch.aggregates import Aggregate, Count
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, Spillway
 from anabranch.spark import aggregator, explain, resident
 from anabranch.spark.apply import Apply
 from anabranch.spark.edge import pack_adaptively, route_adaptively, warm_up
-from anabranch.spark.keys import Key, check_names, event_time, quoted, restore_metadata, with_keys
+from anabranch.spark.keys import Key, check_collation, check_names, event_time, quoted, restore_metadata, with_keys
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import observe_hot_keys
 from anabranch.spark.location import absolute
@@ -270,5 +270,7 @@ def types_of(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str,
                 raise InputError(
                     f"{name} reads column {column}, which is not there; there are {', '.join(schema.names)}"
                 )
+            if not isinstance(one, Count):
+                check_collation(f"column {column} of {name}", schema[column].dataType)
             types[column] = arrow_of(schema[column].dataType)
     return types

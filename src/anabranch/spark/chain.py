@@ -21,7 +21,7 @@ from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
 from anabranch.spark.chain_edge import ROWS, Enter
 from anabranch.spark.chain_settings import ChainSettings, Function, Operator, Reconfiguration, identity
 from anabranch.spark.edge import load
-from anabranch.spark.keys import check_key, check_names, event_time, quote, quoted
+from anabranch.spark.keys import check_collation, check_key, check_names, event_time, quote, quoted
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.location import absolute
 from anabranch.spark.operator import Operate
@@ -186,6 +186,8 @@ class Chain:
             raise ConfigError(f"state has the key's columns without being told; leave {name} out of state")
         for name in {*order_by} - {*before.names}:
             raise InputError(f"order_by has column {name}, which is not there; there are {', '.join(before.names)}")
+        for name in order_by:
+            check_collation(f"column {name} of order_by", before[name].dataType)
         for one in before:
             if isinstance(one.dataType, ArrayType | MapType | StructType):
                 raise ConfigError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from anabranch.errors import ConfigError, InputError
 
@@ -85,14 +85,24 @@ def _refuse_to_hide(df: DataFrame, name: str, column: Column) -> None:
 
 
 def check_key(name: str, kind: DataType) -> None:
-    """Refuse a key of a type that Spark cannot group by."""
+    """Refuse a key of a type that Spark cannot group by, or that Python would group otherwise."""
     if isinstance(kind, MapType) or kind.typeName() == "variant":
         raise ConfigError(f"key {name} is a {kind.typeName()}, which Spark cannot group by; use a field of it")
+    check_collation(f"key {name}", kind)
     if isinstance(kind, StructType):
         for field in kind.fields:
             check_key(f"{name}.{field.name}", field.dataType)
     if isinstance(kind, ArrayType):
         check_key(f"{name}[]", kind.elementType)
+
+
+def check_collation(what: str, kind: DataType) -> None:
+    """Refuse strings that are not compared by their bytes, as Python compares them."""
+    if isinstance(kind, StringType) and kind.collation != "UTF8_BINARY":
+        raise ConfigError(
+            f"{what} has the collation {kind.collation}, and workers compare strings by their bytes; cast it to STRING "
+            "COLLATE UTF8_BINARY, or take its collation_key(…)"
+        )
 
 
 def _first(error: Exception) -> str:
