@@ -51,6 +51,8 @@ def caseless() -> Column:
         ([], ConfigError, "key must name at least one column, got none"),
         (lambda: F.upper("key").alias("v"), ConfigError, r"has the name of a column, v; give it another with \.alias"),
         (["key", "key"], ConfigError, "key columns must differ, got key, key"),
+        (["key", "KEY"], ConfigError, "key columns must differ, got key, KEY"),
+        (lambda: F.upper("key").alias("V"), ConfigError, r"has the name of a column, v; give it another with \.alias"),
         (lambda: caseless().alias("c"), ConfigError, "key c has the collation UTF8_LCASE.*cast it to STRING COLLATE"),
         (lambda: F.struct(caseless().alias("f")).alias("c"), ConfigError, r"key c\.f has the collation UTF8_LCASE"),
         (lambda: F.array(caseless()).alias("c"), ConfigError, r"key c\[\] has the collation UTF8_LCASE"),
@@ -203,6 +205,23 @@ def test_names_that_differ_only_in_case_are_one_name_to_spark(df):
         balanced.aggregate(KEY=Count())
 
 
+def test_names_that_differ_only_in_case_are_two_where_the_session_says_so(spark, df):
+    try:
+        spark.conf.set("spark.sql.caseSensitive", "true")
+        balanced = balance(df, [F.upper("key").alias("V"), "key"], Fish(), 2)
+        found = balanced.aggregate(KEY=Max("v"), n=Count(), N=Max("V"))
+        assert [(found.columns, *map(tuple, found.collect()))] == [
+            (["V", "key", "KEY", "n", "N"], ("A", "a", 1, 1, "A"))
+        ]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_key_may_be_named_in_another_case(df):
+    found = balance(df, "KEY", Fish(), 2).aggregate(n=Count())
+    assert (found.columns, *map(tuple, found.collect())) == (["KEY", "n"], ("a", 1))
+
+
 def test_a_key_named_like_a_state_is_told_apart(spark):
     df = spark.createDataFrame([("a", 1), ("a", 2)], "n__count string, v int")
     found = balance(df, "n__count", Fish(), 2).aggregate(n=Count())
@@ -268,3 +287,5 @@ def test_rows_that_cannot_be_routed(spark, df):
         balance(df, "key", Fish(), 2, edge="local").routed()
     with pytest.raises(ConfigError, match="has a column named worker already; rename it first"):
         balance(df.withColumn("worker", F.lit(1)), "key", Fish(), 2).routed()
+    with pytest.raises(ConfigError, match="has a column named worker already; rename it first"):
+        balance(df.withColumn("Worker", F.lit(1)), "key", Fish(), 2).routed()

@@ -17,7 +17,16 @@ from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineG
 from anabranch.spark import aggregator, explain, resident
 from anabranch.spark.apply import Apply
 from anabranch.spark.edge import pack_adaptively, route_adaptively, warm_up
-from anabranch.spark.keys import Key, check_collation, check_names, event_time, quoted, restore_metadata, with_keys
+from anabranch.spark.keys import (
+    Key,
+    check_collation,
+    check_names,
+    event_time,
+    folding,
+    quoted,
+    restore_metadata,
+    with_keys,
+)
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import observe_hot_keys
 from anabranch.spark.location import absolute
@@ -139,7 +148,7 @@ class Balanced:
         if unnamed:
             raise ConfigError(f"an aggregate needs a name for its column, such as n={unnamed[0]!r}")
         keys, schema = self.settings.keys, self.df.schema
-        types = types_of(schema, keys, aggregates)
+        types = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
         bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
         summary = Summary(keys, bounds)
         warm_up(self.settings)
@@ -212,7 +221,7 @@ class Balanced:
 
     def routed(self) -> DataFrame:
         """The rows, one partition a worker, with the worker's number in the column `worker`."""
-        if "worker" in self.df.columns:
+        if "worker" in map(folding(self.df.sparkSession), self.df.columns):
             raise ConfigError("the DataFrame has a column named worker already; rename it first")
         if self.settings.edge == "local":
             raise ConfigError("the local edge sends rows nowhere; use the adaptive or the planned edge")
@@ -252,17 +261,17 @@ class Balanced:
         return replace(self, settings=settings)
 
 
-def types_of(schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+def types_of(
+    schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate], fold: Callable[[str], str]
+) -> dict[str, pa.DataType]:
     """Arrow types of the columns that the aggregates read; refuses names that clash and columns that are not there."""
     if not aggregates:
         raise ConfigError("aggregate needs at least one aggregate, such as count=Count()")
-    types, taken = {}, {key.lower(): f"{key} is a key column" for key in keys}
+    types, taken = {}, {fold(key): f"{key} is a key column" for key in keys}
     for name, one in aggregates.items():
-        if name.lower() in taken:
-            raise ConfigError(
-                f"{taken[name.lower()]}, and to Spark {name} is the same; give the aggregate another name"
-            )
-        taken[name.lower()] = f"{name} is an aggregate"
+        if fold(name) in taken:
+            raise ConfigError(f"{taken[fold(name)]}, and to Spark {name} is the same; give the aggregate another name")
+        taken[fold(name)] = f"{name} is an aggregate"
         if not isinstance(one, Aggregate):
             raise ConfigError(f"{name} must be an aggregate such as aggregates.Count(), got {one!r}")
         for column in one.inputs:

@@ -21,7 +21,7 @@ from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
 from anabranch.spark.chain_edge import ROWS, Enter
 from anabranch.spark.chain_settings import ChainSettings, Function, Operator, Reconfiguration, identity
 from anabranch.spark.edge import load
-from anabranch.spark.keys import check_collation, check_key, check_names, event_time, quote, quoted
+from anabranch.spark.keys import check_collation, check_key, check_names, event_time, folding, quote, quoted
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.location import absolute
 from anabranch.spark.operator import Operate
@@ -136,7 +136,7 @@ class Chain:
         """
         schema = self.stages[-1].sends if self.stages else self.df.schema
         keys = _keys(schema, key)
-        types = types_of(schema, keys, aggregates)
+        types = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
         bounds = tuple(Bound(each, one, one.state(types)) for each, one in aggregates.items())
         name = operator or "_".join(keys)
         check_names(list(types))
@@ -200,7 +200,8 @@ class Chain:
 
     def _with(self, stage: _Stage) -> Chain:
         name, keys = stage.name, stage.summary.keys
-        if name.lower() in (OPERATOR, *(stage.name.lower() for stage in self.stages)):
+        fold = folding(self.df.sparkSession)
+        if fold(name) in (OPERATOR, *(fold(stage.name) for stage in self.stages)):
             raise ConfigError(f"operator {name} has a name that is taken; give it another: then(key, name, …)")
         check_names([name, *keys])
         if event_time(stage.schema, keys):

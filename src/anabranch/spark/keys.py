@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
@@ -42,7 +42,7 @@ def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
                 "use tumbling or sliding windows, or plain Spark"
             )
         names.append(field.name)
-    if len(set(names)) != len(names):
+    if len(set(map(folding(df.sparkSession), names))) != len(names):
         raise ConfigError(f"key columns must differ, got {', '.join(names)}")
     return df, tuple(names)
 
@@ -78,10 +78,17 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def folding(spark: SparkSession) -> Callable[[str], str]:
+    """What makes names of columns equal that are one name to the session."""
+    return str if str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
+
+
 def _refuse_to_hide(df: DataFrame, name: str, column: Column) -> None:
     """A key that is computed must not take the place of a column that an aggregate may read."""
-    if name in df.columns and str(column) not in (f"Column<'{name}'>", f"Column<'`{name}`'>"):
-        raise ConfigError(f"key {column} has the name of a column, {name}; give it another with .alias(…)")
+    fold = folding(df.sparkSession)
+    hidden = [other for other in df.columns if fold(other) == fold(name)]
+    if hidden and str(column) not in (f"Column<'{name}'>", f"Column<'`{name}`'>"):
+        raise ConfigError(f"key {column} has the name of a column, {hidden[0]}; give it another with .alias(…)")
 
 
 def check_key(name: str, kind: DataType) -> None:
