@@ -237,6 +237,27 @@ def test_a_function_over_arrow_tables_equals_a_group_by(df, whole_keys):
     assert rows_of(found.toArrow(), 1) == rows_of(wanted.toArrow(), 1)
 
 
+LAYOUTS = {
+    "large": (pa.large_string(), pa.large_binary()),
+    "view": (pa.string_view(), pa.binary_view()),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.binary())),
+}
+
+
+@pytest.mark.parametrize(("text", "blob"), LAYOUTS.values(), ids=LAYOUTS)
+def test_a_function_may_return_strings_and_binaries_in_any_layout(spark, text, blob):
+    df = spark.createDataFrame([("a", b"x"), ("a", b"y"), (None, b"z")], "key string, b binary")
+
+    def laid_out(table: pa.Table) -> pa.Table:
+        for at, (name, kind) in enumerate([("key", text), ("b", blob)]):
+            column = table[name].dictionary_encode() if pa.types.is_dictionary(kind) else table[name].cast(kind)
+            table = table.set_column(at, name, column)
+        return table
+
+    found = balance(df, "key", PartialKeyGrouping(), 2).applyInArrow(laid_out, df.schema, {"b": "max"})
+    assert {key: bytes(b) for key, b in found.collect()} == {"a": b"y", None: b"z"}
+
+
 def test_a_function_over_arrow_tables_equals_a_group_by_on_a_stream(spark, folder, df, tmp_path):
     balanced = balance(stream_of(spark, folder), "key", WChoices(), 3, edge="planned", ledger=str(tmp_path / "ledger"))
     done = run(balanced.applyInArrow(counted, COUNTED, MERGED), tmp_path / "checkpoint")

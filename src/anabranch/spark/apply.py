@@ -67,7 +67,7 @@ class Apply:
         out = out.select(self.types.names)
         for field, given in zip(self.types, out.schema, strict=True):
             # Numbers as text would be merged as text.
-            if field.type != given.type and pa.string() in (field.type, given.type):
+            if _is_text(field.type) != _is_text(given.type):
                 raise InputError(
                     f"the function returned {given.type} in column {field.name}, the schema says {field.type}"
                 )
@@ -89,3 +89,10 @@ class Apply:
             yield from self._declared(out).to_batches()
         if self.settings.ledger is not None:
             Worker(Summary(self.settings.keys, ()), self.settings).report(task, counts, tuples, seconds)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds strings, in whichever of Arrow's layouts."""
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
