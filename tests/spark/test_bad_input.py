@@ -77,6 +77,8 @@ def test_keys_that_cannot_be_grouped_by(df, key, error, message):
         ({"flush_every": 0}, "flush_every must be at least 1 batch, got 0"),
         ({"flush_every": 2}, 'flush_every is for regime="resident"; the batch regime flushes every batch'),
         ({"edge": "adaptive", "deal_by": "key"}, "deal_by is for the planned edge; the adaptive edge repeats itself"),
+        ({"seed": 2**63}, "seed must fit 64 bits with a sign, as Spark's numbers do, got 9223372036854775808"),
+        ({"seed": -(2**63) - 1}, "seed must fit 64 bits with a sign"),
         ({"work_us": -1.0}, "work_us must not be negative, got -1"),
         (
             {"edge": "planned"},
@@ -95,6 +97,12 @@ def test_settings_outside_their_rules(df, given, message):
     given = {"grouping": PartialKeyGrouping(), "n_workers": 2} | given
     with pytest.raises(ConfigError, match=message):
         balance(df, "key", **given)
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -7, 2**63 - 1])
+def test_seeds_of_64_bits(df, seed):
+    found = balance(df, "key", WChoices(), 2, edge="planned", seed=seed).aggregate(n=Count())
+    assert [tuple(row) for row in found.collect()] == [("a", 1)]
 
 
 def test_rows_cannot_be_dealt_out_by_a_column_that_is_not_there(df):

@@ -39,6 +39,8 @@ class Settings:
             raise ConfigError(f"flush_every must be at least 1 batch, got {self.flush_every}")
         if self.flush_every > 1 and self.regime == "batch":
             raise ConfigError('flush_every is for regime="resident"; the batch regime flushes every batch')
+        if not -(2**63) <= self.seed < 2**63:
+            raise ConfigError(f"seed must fit 64 bits with a sign, as Spark's numbers do, got {self.seed}")
         if self.work_us < 0:
             raise ConfigError(f"work_us must not be negative, got {self.work_us}")
         self._check_edge()
