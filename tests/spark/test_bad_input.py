@@ -53,6 +53,12 @@ def caseless() -> Column:
         (["key", "key"], ConfigError, "key columns must differ, got key, key"),
         (["key", "KEY"], ConfigError, "key columns must differ, got key, KEY"),
         (lambda: F.upper("key").alias("V"), ConfigError, r"has the name of a column, v; give it another with \.alias"),
+        (
+            lambda: F.expr("INTERVAL '1-2' YEAR TO MONTH").alias("i"),
+            ConfigError,
+            "key i is an interval year to month, which Spark cannot hand to Python; cast it to string",
+        ),
+        (lambda: F.array(F.make_interval(F.lit(1))).alias("i"), ConfigError, r"key i\[\] is an interval, which Spark"),
         (lambda: caseless().alias("c"), ConfigError, "key c has the collation UTF8_LCASE.*cast it to STRING COLLATE"),
         (lambda: F.struct(caseless().alias("f")).alias("c"), ConfigError, r"key c\.f has the collation UTF8_LCASE"),
         (lambda: F.array(caseless()).alias("c"), ConfigError, r"key c\[\] has the collation UTF8_LCASE"),

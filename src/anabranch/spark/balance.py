@@ -58,7 +58,8 @@ def balance(
     df
         A streaming or batch DataFrame.
     key
-        Key column or columns, of any type that Spark can group by; nulls are a key of their own. An expression such as
+        Key column or columns, of any type that Spark can group by, but for strings of a collation and intervals of
+        months (year-month or calendar), which have to be cast; nulls are a key of their own. An expression such as
         ``F.window("time", "1 minute")`` is a key too.
     grouping
         How to spread, as an object or by name, such as ``Fish()``, "fish" or "partial-key(choices=3)"; default

@@ -11,6 +11,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from anabranch.errors import ConfigError, InputError
 
+# Names of the types of year-month and calendar intervals.
+_MONTHS = ("yearmonthinterval", "interval")
 Key = str | Column | Sequence[str | Column]
 
 
@@ -92,9 +94,13 @@ def _refuse_to_hide(df: DataFrame, name: str, column: Column) -> None:
 
 
 def check_key(name: str, kind: DataType) -> None:
-    """Refuse a key of a type that Spark cannot group by, or that Python would group otherwise."""
+    """Refuse a key of a type that Spark cannot group by or hand to Python, or that Python would group otherwise."""
     if isinstance(kind, MapType) or kind.typeName() == "variant":
         raise ConfigError(f"key {name} is a {kind.typeName()}, which Spark cannot group by; use a field of it")
+    if kind.typeName() in _MONTHS:
+        raise ConfigError(
+            f"key {name} is an {kind.simpleString()}, which Spark cannot hand to Python; cast it to string"
+        )
     check_collation(f"key {name}", kind)
     if isinstance(kind, StructType):
         for field in kind.fields:
