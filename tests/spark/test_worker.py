@@ -99,3 +99,11 @@ def test_keys_have_one_zero_and_one_nan_however_deep(kind, values, start):
     assert found.schema.field("key").type == kind
     assert repr(found["key"].to_pylist()) == repr(array.to_pylist()).replace("-0.0", "0.0")
     assert repr(found["v"].to_pylist()) == repr(array.to_pylist())
+
+
+def test_long_values_end_a_chunk_before_its_rows_do(monkeypatch):
+    """Arrow cannot put more than 2 GB of strings into one array."""
+    monkeypatch.setattr(worker, "_CHUNK_BYTES", 10_000)
+    long = pa.record_batch({"k": pa.array(["x" * 1000] * 4)})
+    assert [table.num_rows for table in worker.chunks(iter([long] * 8), 1 << 20)] == [12, 12, 8]
+    assert [table.num_rows for table in worker.chunks(iter([long] * 8), None)] == [32]

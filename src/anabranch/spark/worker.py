@@ -21,6 +21,8 @@ from anabranch.spark.task import Task
 
 # Rows that are grouped at once: bounds a worker's memory by this and its distinct keys.
 _CHUNK = 1 << 20
+# Bytes that end a chunk earlier: offsets of Arrow's strings have 31 bits.
+_CHUNK_BYTES = 1 << 28
 # Heaviest keys that a worker reports.
 _REPORTED = 1000
 # Less than this measures the task's own overhead, which would make a worker with few rows look slow.
@@ -166,16 +168,17 @@ class Worker:
 
 
 def chunks(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
-    """What a worker received as tables of at least so many rows; as one where `rows` is None."""
+    """What a worker received as tables of at least so many rows, or many bytes; as one where `rows` is None."""
     held: list[pa.RecordBatch] = []
-    n = 0
+    n = n_bytes = 0
     for batch in unpacked(batches):
         if batch.num_rows:
             held.append(batch)
             n += batch.num_rows
-        if rows is not None and n >= rows:
+            n_bytes += batch.nbytes
+        if rows is not None and (n >= rows or n_bytes >= _CHUNK_BYTES):
             yield pa.Table.from_batches(held)
-            held, n = [], 0
+            held, n, n_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 
