@@ -60,6 +60,7 @@ RIVALRY = (
     *(f"Zipf z={z}" for z in (0.8, 1.0, 1.4, 2.0)),
     "EvolvingZipf z=1.4",
     "LN1",
+    "Country r0",
     "Country r50",
     "Drifting z=1.4",
     "Bursts z=1.2",
