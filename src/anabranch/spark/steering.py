@@ -18,7 +18,7 @@ from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger, parse
 from anabranch.spark.plan import ONE_ROW, OneTask, PlanSource, rows_of
-from anabranch.spark.tables import FIRST, Tables, moved_name, placement_name, placement_of, tables_of
+from anabranch.spark.tables import FIRST, MOVED, Tables, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
 
 
@@ -85,8 +85,8 @@ def _last(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> Ta
         tables = tables_of(ledger, query, one)
         if tables is None:
             continue
-        names = [moved_name(one, step, worker) for step in settings.steps for worker in range(settings.n_workers)]
-        if tables.version == one and names and all(ledger.found(query, name) is None for name in names):
+        is_new = bool(settings.steps) and tables.version == one
+        if is_new and not any(name.startswith(MOVED) for name in ledger.names(query, f"{one:012d}")):
             return replace(tables, version=tables.previous)
         return tables
     return Tables()

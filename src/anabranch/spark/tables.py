@@ -14,6 +14,8 @@ from anabranch.spark.task import Task
 
 # Of the placement that a chain starts with.
 FIRST = -1
+# How the names of files with states that were handed over begin.
+MOVED = "moved-"
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def placement_name(version: int) -> str:
 
 def moved_name(batch: int, operator: int, sender: int) -> str:
     """Name of the file with the states that a worker of a stateful step handed over, under the query's."""
-    return f"{batch:012d}/moved-{operator:03d}-{sender:06d}"
+    return f"{batch:012d}/{MOVED}{operator:03d}-{sender:06d}"
 
 
 def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[TableRouter]]:
