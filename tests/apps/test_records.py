@@ -55,7 +55,7 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
 
 @pytest.mark.spark
 def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark: SparkSession):
-    """Simple records are read as variants, which is faster, and must come to the same."""
+    """Simple records are cut up or read as variants, which is faster, and must come to the same."""
     random, values = Random(1), []
     whole = (
         '{"word": "x", "line": "y"}', '{"word":"a","n":{"b":1}}', '{"word":"x"}{"word":"y"}', '{"word":[1,2]}',
@@ -64,8 +64,10 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
         '{"word":1234567890123456789012345678901234567890}', '{"word":-0.123456789012345678901234567890, "line":1e400}',
         '{"word":0.1234567890123456, "line":123456789012345678}', '{"key":1E-7, "text":-0.0}', "{'word':'x'}",
         '{"word":[1.50, "a", null, 0.12345678901234567890], "line":false}', '{"word":12345678.123456789, "line":"1E5"}',
+        '{"line":"word","word":": ","text":"a.b, c: d"}', '{"m":["word","key"], "word": "", "key":"word:"}',
+        '{"value":"[1]","n":1.5}', '{"word":"a","word": "b"}', '{"text": "\x01"}', '{"Word":"a","key" :"b"}',
     )  # fmt: skip
-    for _ in range(2000):
+    for _ in range(3000):
         value = list(random.choice(whole))
         for _ in range(random.randint(0, 2)):
             at = random.randrange(len(value))

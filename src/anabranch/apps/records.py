@@ -18,7 +18,7 @@ from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
-_PARSED, _EXTRA = "__anabranch_parsed", "__anabranch_extra"
+_PARSED, _EXTRA, _NO_TEXT = "__anabranch_parsed", "__anabranch_extra", "__anabranch_no_text"
 _MOST = 100
 
 
@@ -76,14 +76,17 @@ class Records:
     def _flat(self, records: DataFrame, names: Sequence[str]) -> DataFrame:
         """The record's columns as texts, those of `records`, and in REASON whether the value could be read."""
         kept = records.select(*(F.col(name).alias(ROW + name) for name in records.columns))
-        rows = row_columns(kept)
+        rows, value = row_columns(kept), F.col(ROW + "value")
+        no_text = F.when(value.isNull(), "no value").when(~F.is_valid_utf8(value.cast("string")), "not UTF-8")
+        kept = kept.select("*", no_text.alias(_NO_TEXT))
         if self.format == "json":
             parsed = json_values.read(kept, ROW + "value", names)
             texts = [json_values.text(name).alias(name) for name in names]
         else:
             parsed = kept.select("*", self._parsed(names).alias(_PARSED))
             texts = [F.col(_PARSED)[name].alias(name) for name in names]
-        return parsed.select(*rows, *texts, self._unreadable(names).alias(REASON))
+        reason = F.coalesce(_NO_TEXT, self._unreadable(names))
+        return parsed.select(*rows, *texts, reason.alias(REASON))
 
     def _names(self, app: App, columns: Mapping[str, str]) -> list[str]:
         """Names of the record's columns."""
@@ -104,14 +107,12 @@ class Records:
         return F.from_csv(F.rtrim(value, F.lit("\r\n")), F.lit(schema), {"escape": '"'})
 
     def _unreadable(self, names: Sequence[str]) -> Column:
-        """The reason why a value is not of this format, or null."""
-        value = F.col(ROW + "value")
-        reasons = F.when(value.isNull(), "no value").when(~F.is_valid_utf8(value.cast("string")), "not UTF-8")
+        """The reason why a text is not of this format, or null."""
         if self.format == "csv":
-            return reasons.when(F.col(_PARSED)[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
+            return F.when(F.col(_PARSED)[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
         if self.format == "json":
-            return F.coalesce(reasons, json_values.unreadable(names))
-        return reasons
+            return json_values.unreadable(names)
+        return F.lit(None)
 
 
 def _text(field: Field, names: Sequence[str], columns: Mapping[str, str]) -> Column | None:
