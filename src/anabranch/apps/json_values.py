@@ -74,14 +74,14 @@ def _quickly(rows: DataFrame, text: Column, names: Sequence[str], schema: str) -
 
 
 def _form(text: Column, name: str) -> Column:
-    """How the name stands in a flat object.
+    """How the name stands in a flat object, if it is one: no parser minds what stands behind a text either.
 
-    Where nothing is escaped, every quote begins or ends a text: a name between quotes is a text, and with a colon behind
-    it a name.
+    Where nothing is escaped, every quote begins or ends a text: a name between quotes is a text, and one with a colon
+    behind it is a name.
     """
     if not re.fullmatch(r"\w+", name):
         return F.lit(_OTHERWISE)
-    form = F.when(text.contains("\\"), _OTHERWISE).when(~text.contains(f'"{name}"'), _ABSENT)
+    form = F.when(~text.startswith("{") | text.contains("\\"), _OTHERWISE).when(~text.contains(f'"{name}"'), _ABSENT)
     for number, between in _BETWEEN.items():
         form = form.when(text.contains(f'"{name}"{between}'), number)
     return form.otherwise(_OTHERWISE)
