@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from anabranch.errors import InputError
+from anabranch.errors import InputError, SnapshotError
 from anabranch.locality import Manager, Pairs, Placement
 from anabranch.spark import steering
 from anabranch.spark.chain_settings import ChainSettings, Reconfiguration
@@ -137,6 +137,25 @@ def test_what_is_damaged_is_as_if_it_were_not_there(settings, ledger, damage):
     assert tables_of(ledger, "q", 2) is None
     ledger.put("q", "placement-000000000002", damage)
     assert placement_of(settings, "q", 2).pack() == Placement.hashed(2, 4).pack()
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", Tables().pack()])
+def test_a_plan_does_without_the_damaged_pairs_of_earlier_periods(settings, ledger, damage, capsys):
+    settings = replace(settings, reconfiguration=Reconfiguration(every=2, history=2))
+    for batch in range(4):
+        settle(settings, "q", batch)
+        report(ledger, batch, turn=batch // 2)
+    names = [name for name in ledger.names("q") if name.startswith("period-")]
+    for name in names:
+        ledger.put("q", name, damage)
+    assert names and settle(settings, "q", 4).version == 4
+    assert "no new tables" not in capsys.readouterr().out
+
+
+def test_damaged_tables_of_the_batch_itself_are_refused_by_name(settings, ledger):
+    ledger.put("q", f"{0:012d}/tables", b"nonsense")
+    with pytest.raises(SnapshotError):
+        settle(settings, "q", 0)
 
 
 def test_new_tables_are_dropped_if_nobody_was_called_to_hand_states_over(settings, ledger):

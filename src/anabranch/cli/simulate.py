@@ -302,7 +302,7 @@ def _notes(cells: list[Cell], chosen: dict[str, Grouping]) -> Iterator[str]:
         tuples, seconds = grouping.warm_up
         if shortest.tuples <= tuples:
             yield f"{label} learns for {tuples:,} tuples and the stream has {shortest.tuples:,}: it only learned"
-        elif duration <= seconds:
+        elif 0 < seconds >= duration:
             yield (
                 f"{label} adapts after {seconds:g} s and the stream lasts {duration:.1f} s: "
                 "lower --rate or take more tuples"

@@ -52,9 +52,10 @@ _USED, _KEYS, _POOLED, _TUPLES, _FRESH, _LEARNT = 0, 1, 2, 3, 4, 5
 class Spillway(Grouping):
     """Every key has one home; a worker above its share spills its heaviest keys into workers below theirs.
 
-    When to use it: always, unless a comparison asks for another. It balances like shuffle grouping and holds hardly
-    more states than key grouping, from the first chunk on. It does not choose tuple by tuple: a chunk of tuples is
-    counted, planned and then routed, so it wants tuples in chunks, as Spark and Arrow have them anyway.
+    When to use it: wherever keys are skewed. It balances like shuffle grouping and holds hardly more states than key
+    grouping, from the first chunk on; with few keys for each worker it needs more (docs/spillway.md). It does not
+    choose tuple by tuple: a chunk of tuples is counted, planned and then routed, so it wants tuples in chunks, as Spark
+    and Arrow have them anyway.
 
     Guarantees
     ----------

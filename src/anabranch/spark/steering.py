@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -70,7 +71,7 @@ def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
     if batch and batch % settings.reconfiguration.every == 0:
         tables = _decided(settings, ledger, query, batch, tables)
     tables = replace(tables, n_servers=settings.reconfiguration.n_servers)
-    tables = Tables.unpack(ledger.settle(query, f"{batch:012d}/tables", tables.pack()))
+    tables = parse(Tables.unpack, ledger.settle(query, f"{batch:012d}/tables", tables.pack()))
     _forget(settings, ledger, query, batch)
     return tables
 
@@ -163,11 +164,7 @@ def _pairs(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> l
     for one in range(batch - settings.reconfiguration.every, batch):
         for name in ledger.names(query, f"{one:012d}"):
             if name.startswith("pairs-"):
-                data = ledger.found(query, f"{one:012d}/{name}")
-                try:
-                    counted[int(name.split("-")[1])].append(parse(Pairs.unpack, data or b""))
-                except SnapshotError:
-                    continue
+                counted[int(name.split("-")[1])].extend(_whole([ledger.found(query, f"{one:012d}/{name}")]))
     return [Pairs.pooled(parts) for parts in counted]
 
 
@@ -182,11 +179,18 @@ def _remembered(settings: ChainSettings, ledger: Ledger, query: str, batch: int,
     for hop, pairs in enumerate(recent):
         ledger.settle(query, _period_name(batch, hop), pairs.top(settings.reconfiguration.capacity).pack())
         found = [ledger.found(query, _period_name(one, hop)) for one in earlier[1 - history :]]
-        chain.append(Pairs.faded([*(Pairs.unpack(data) for data in found if data), pairs], fade))
+        chain.append(Pairs.faded([*_whole(found), pairs], fade))
     for one in earlier[: 1 - history]:
         for hop in range(len(recent)):
             ledger.remove(query, _period_name(one, hop))
     return chain
+
+
+def _whole(files: Iterable[bytes | None]) -> Iterator[Pairs]:
+    """The pairs of files that are there and not damaged: a plan can do without some."""
+    for data in files:
+        with suppress(SnapshotError):
+            yield parse(Pairs.unpack, data or b"")
 
 
 def _period_name(batch: int, hop: int) -> str:
