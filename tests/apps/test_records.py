@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from random import Random
 
 import pytest
@@ -8,6 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.apps import Hashtags, Vwap, WordCount
+from anabranch.apps.balancing import ROW
+from anabranch.apps.kafka import _shown
 from anabranch.apps.records import REASON, Records
 from anabranch.errors import ConfigError, InputError
 
@@ -18,6 +21,14 @@ def parsed(spark: SparkSession, records: Records, app, values, columns=None) -> 
     made = records.parse(rows, app, columns or {})
     names = [field.name for field in app.fields if field.name in made.columns]
     return [row[REASON] or tuple(row[name] for name in names) for row in made.collect()]
+
+
+@pytest.mark.spark
+def test_what_is_no_text_is_shown_in_base64_without_line_breaks(spark: SparkSession):
+    raw = bytes(range(256))
+    rows = spark.createDataFrame([(bytearray(raw),), (bytearray(b"a text"),)], f"{ROW}value binary")
+    shown, text = (row.value for row in rows.select(_shown("value")).collect())
+    assert (b64decode(shown, validate=True), text) == (raw, "a text")
 
 
 def is_json(value: bytes) -> bool:
@@ -42,6 +53,13 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
         b'{"symbol": "A", "price": 1': "not JSON",
         b'{"symbol": "A", "price": 1, "quantity": 3}{"symbol": "B"}': "not JSON",
         b'{"symbol": "A", "price": 1, "quantity": 3}} {"z": {}': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3},"y":1': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3},"record":{"symbol": "B"}': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3},"__anabranch_end":true} more': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3}],"y":[1': "not JSON",
+        b'{"symbol": "A", "price": 1, "quantity": 3},{}': "not JSON",
+        b'{"symbol": {"a": [{}]}, "price": 1, "quantity": 3}': ('{"a":[{}]}', 1.0, 3),
+        b'{"symbol": {"a": NaN}, "price": 1, "quantity": 3, "more": {}}': ('{"a":"NaN"}', 1.0, 3),
         b"plain": "not JSON",
         b"": "not JSON",
         b"[1, 2]": "JSON, but not an object",

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark import accumulators, java_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.apps import own_session
@@ -32,6 +33,13 @@ def test_java_that_ends_before_python_leaves_no_traceback(monkeypatch, capsys):
     server = accumulators.AccumulatorTCPServer(("127.0.0.1", 0), None, "token")  # type: ignore[arg-type]
     server.handle_error(None, None)
     server.server_close()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_query_that_spark_refuses_leaves_no_log(capsys):
+    _quieten()
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).exception("refused", errorClass="UNRESOLVED_COLUMN")
     assert capsys.readouterr().err == ""
 
 

@@ -34,7 +34,9 @@ def read(rows: DataFrame, value: str, names: Sequence[str]) -> DataFrame:
     whole = F.concat(F.lit('{"record":'), doubtful, F.lit(f',"{_END}":true}}'))
     wrapped = F.from_json(whole, f"record struct<{schema}>, {_END} string")
     return _quickly(rows, F.col(value).cast("string"), names, schema).select(
-        "*", F.when(F.col(_FLAT), plain).alias(_PLAIN), F.when(~F.col(_FLAT), wrapped).alias(_WRAPPED)
+        "*",
+        F.when(F.col(_FLAT), plain).alias(_PLAIN),
+        F.when(~F.col(_FLAT) & _is_list(doubtful), wrapped).alias(_WRAPPED),
     )
 
 
@@ -50,6 +52,16 @@ def unreadable(names: Sequence[str]) -> Column:
     return F.when(_nothing(names) & ~sound, "not JSON").when(
         _nothing(names) & ~flat & wrapped["record"].isNull(), "JSON, but not an object"
     )
+
+
+def _is_list(text: Column) -> Column:
+    """Whether it is the inside of a list, be it by the strict parser or by from_json.
+
+    What is that, and may also follow ``"name":`` in an object, is one value: more of an object has colons behind its
+    names, more of a list has none.
+    """
+    as_list = F.concat(F.lit("["), text, F.lit("]"))
+    return F.try_parse_json(as_list).isNotNull() | F.from_json(as_list, "array<string>").isNotNull()
 
 
 def _quickly(rows: DataFrame, text: Column, names: Sequence[str], schema: str) -> DataFrame:

@@ -263,4 +263,5 @@ def _shown(name: str) -> F.Column:  # type: ignore[name-defined]
     """Bytes as text, or in base64 where they are no text."""
     raw = F.col(ROW + name)
     text = raw.cast("string")
-    return F.when(F.is_valid_utf8(text), text).otherwise(F.base64(raw)).alias(name)
+    # Spark breaks the lines of base64.
+    return F.when(F.is_valid_utf8(text), text).otherwise(F.translate(F.base64(raw), "\r\n", "")).alias(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from typing import Any
 
 from pyspark import accumulators, java_gateway
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.apps.answering import answering
@@ -68,7 +70,12 @@ def _deaf_java() -> Iterator[None]:
 
 
 def _quieten() -> None:
-    """Have PySpark say nothing when Java ends before Python does, which whoever runs a query says in one line."""
+    """Have PySpark say nothing when Java ends before Python does, or of a query that Spark refuses.
+
+    Whoever runs it says so in one line.
+    """
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     for server in vars(accumulators).values():
         if isinstance(server, type) and issubclass(server, BaseServer):
             server.handle_error = _no  # type: ignore[method-assign,assignment]
