@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.apps import Hashtags, Vwap, WordCount
+from anabranch.apps import Hashtags, Vwap, WordCount, json_values
 from anabranch.apps.balancing import ROW
 from anabranch.apps.kafka import _shown
 from anabranch.apps.records import REASON, Records
@@ -73,7 +74,7 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
 
 @pytest.mark.spark
 def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark: SparkSession):
-    """Simple records are cut up or read as variants, which is faster, and must come to the same."""
+    """Out of simple records texts are cut, which is faster, and must come to the same."""
     random, values = Random(1), []
     whole = (
         '{"word": "x", "line": "y"}', '{"word":"a","n":{"b":1}}', '{"word":"x"}{"word":"y"}', '{"word":[1,2]}',
@@ -83,6 +84,8 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
         '{"word":0.1234567890123456, "line":123456789012345678}', '{"key":1E-7, "text":-0.0}', "{'word':'x'}",
         '{"word":[1.50, "a", null, 0.12345678901234567890], "line":false}', '{"word":12345678.123456789, "line":"1E5"}',
         '{"line":"word","word":": ","text":"a.b, c: d"}', '{"m":["word","key"], "word": "", "key":"word:"}',
+        '{"n": 12, "b": true, "c": null, "word": "x", "d": -0.5}', '{"a":"\\n\\u00e9","word":"b","e":"\\\\"}',
+        '{"word":"y","w\\u006frd":"x"}', '{"word":null,"key":"x"}', '{"wor": "x", "words":"y", "text":"word"}',
         '{"value":"[1]","n":1.5}', '{"word":"a","word": "b"}', '{"text": "\x01"}', '{"Word":"a","key" :"b"}',
     )  # fmt: skip
     for _ in range(3000):
@@ -104,6 +107,41 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
     # from_json does not look closely at what is inside of a list.
     assert not [row for row in differing if row[1] != "not JSON" or is_json(row[0])]
     assert {type(one) for one in expected} == {str, tuple}
+
+
+@pytest.mark.spark
+def test_simple_objects_need_no_decoder_of_their_own(spark: SparkSession):
+    simple = ['{"word":"a"}', '{"word": "é :,{}[]"}', '{"n": -1.5, "line":"", "time": "1\\n\\u00e9", "x": null}']
+    others = [
+        '{"word":1}',
+        '{"word":"a","line":"b"}',
+        '{"word":"a","word":"a"}',
+        r'{"word":"\n"}',
+        '{"word":"a","n":[]}',
+    ]
+    others += ['{"word":"a"} ', '{"word":"\t"}', '{"n":1}', '{"word":"a"', '["word"]', '{"n":01,"word":"a"}']
+    others += [
+        r'{"n":"\x","word":"a"}',
+        r'{"w\u006frd":"x","word":"a"}',
+        '{"word":"a",}',
+        '{"word":"a"}\n',
+        '{"word":"a"}}',
+    ]
+    rows = spark.createDataFrame([(bytearray(value.encode()),) for value in simple + others], "value binary")
+    read = json_values.read(rows, "value", ["word", "line"])
+    doubtful = [row[0] for row in read.select(json_values._DOUBTFUL).collect()]
+    assert doubtful == [None] * len(simple) + others
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("app", [WordCount(), Vwap(), Hashtags()], ids=lambda app: app.name)
+def test_java_compiles_what_reads_records(spark: SparkSession, app, capsys):
+    """It leaves methods of over 8000 bytes to its interpreter."""
+    rows = spark.createDataFrame([], "value binary")
+    Records("json").parse(rows, app, {}).explain("codegen")
+    sizes = [int(size) for size in re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)]
+    assert sizes
+    assert max(sizes) < 8000
 
 
 @pytest.mark.spark

@@ -1,56 +1,60 @@
-"""JSON values as texts by name: cut out or as variants where that is sure to be right, by from_json where it is not.
+"""JSON values as texts by name: cut out of simple objects, by from_json where an object is not simple.
 
-Spark's from_json sets up a decoder for every value, which takes it three times as long as a variant; to get a text out
-of a variant takes as long as to parse it. from_json is the judge all the same: what is read otherwise comes to the same
-text, and what would not goes through from_json.
+Spark's from_json sets up a decoder for every value, which takes longer than all else that is done to a short one. It is
+the judge all the same: what is cut out is what from_json would give, and all else goes through it.
+
+Few and small expressions: Spark compiles those of a step into one method, and Java leaves a method of over 8000 bytes
+to its interpreter, which is several times as slow.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-_FLAT, _FORM, _OTHERS, _VARIANT, _FIELDS, _QUICK, _DOUBTFUL, _PLAIN, _WRAPPED = (
-    f"__anabranch_{name}"
-    for name in ("flat", "form_", "others", "variant", "fields", "quick_", "doubtful", "plain", "wrapped")
+_TEXT, _CUT, _NAME, _ALONE, _DOUBTFUL, _FLAT, _PLAIN, _WRAPPED = (
+    f"__anabranch_{name}" for name in ("text", "cut", "name", "alone", "doubtful", "flat", "plain", "wrapped")
 )
 _CORRUPT, _END = "__anabranch_corrupt", "__anabranch_end"
-# How a name stands in an object: not at all, before a text that has one of these between, or otherwise.
-_BETWEEN = {1: ':"', 2: ': "'}
-_ABSENT, _OTHERWISE = 0, 3
+# Quantifiers are possessive: Java then needs no stack for them, however long a value is.
+_CHARACTERS = r'[^"\\\x00-\x1F]*+'
+_ESCAPE = r"\\(?:[\\/bfnrt]|u[0-9A-Fa-f]{4})"
+_NUMBER = r"-?(?:[1-9][0-9]{0,17}+|0)(?:\.[0-9]{1,17}+)?+"
+_VALUE = rf'(?:"{_CHARACTERS}(?:{_ESCAPE}{_CHARACTERS})*+"|{_NUMBER}|true|false|null)'
 
 
 def read(rows: DataFrame, value: str, names: Sequence[str]) -> DataFrame:
     """`rows` with what `text` and `unreadable` need, from the binary column `value`."""
     schema = ", ".join(f"`{name}` string" for name in names)
-    doubtful = F.col(_DOUBTFUL)
+    doubtful, flat = F.col(_DOUBTFUL), F.col(_FLAT)
     plain = F.from_json(doubtful, f"{schema}, {_CORRUPT} string", {"columnNameOfCorruptRecord": _CORRUPT})
     # As a part of an object that must be whole.
     whole = F.concat(F.lit('{"record":'), doubtful, F.lit(f',"{_END}":true}}'))
     wrapped = F.from_json(whole, f"record struct<{schema}>, {_END} string")
-    return _quickly(rows, F.col(value).cast("string"), names, schema).select(
+    return _quickly(rows, F.col(value).cast("string"), names).select(
         "*",
-        F.when(F.col(_FLAT), plain).alias(_PLAIN),
-        F.when(~F.col(_FLAT) & _is_list(doubtful), wrapped).alias(_WRAPPED),
+        F.when(flat, plain).alias(_PLAIN),
+        F.when(~flat & _is_list(doubtful), wrapped).alias(_WRAPPED),
     )
 
 
 def text(name: str) -> Column:
     """What a value has under this name, null where that is nothing."""
-    return F.coalesce(F.col(_WRAPPED)["record"][name], F.col(_PLAIN)[name], _quick(name))
+    careful = F.coalesce(F.col(_WRAPPED)["record"][name], F.col(_PLAIN)[name])
+    return F.when(F.col(_DOUBTFUL).isNotNull(), careful).when(F.col(_NAME) == name, F.col(_ALONE))
 
 
-def unreadable(names: Sequence[str]) -> Column:
+def unreadable() -> Column:
     """The reason why a value is no JSON object, or null."""
     plain, wrapped, flat = F.col(_PLAIN), F.col(_WRAPPED), F.col(_FLAT)
     sound = F.when(flat, plain.isNotNull() & plain[_CORRUPT].isNull()).otherwise(wrapped[_END].isNotNull())
-    return F.when(_nothing(names) & ~sound, "not JSON").when(
-        _nothing(names) & ~flat & wrapped["record"].isNull(), "JSON, but not an object"
+    return (
+        F.when(F.col(_DOUBTFUL).isNull(), None)
+        .when(~sound, "not JSON")
+        .when(~flat & wrapped["record"].isNull(), "JSON, but not an object")
     )
 
 
@@ -64,71 +68,30 @@ def _is_list(text: Column) -> Column:
     return F.try_parse_json(as_list).isNotNull() | F.from_json(as_list, "array<string>").isNotNull()
 
 
-def _quickly(rows: DataFrame, text: Column, names: Sequence[str], schema: str) -> DataFrame:
-    """`rows` with what is found without from_json, as a column a name: Spark copies a struct whenever it copies a row.
+def _quickly(rows: DataFrame, text: Column, names: Sequence[str]) -> DataFrame:
+    """`rows` with name and text of values that have one of the names, or else the value, for from_json.
 
     One step after the other, so that Spark computes nothing twice; it compiles them into one.
     """
-    # No parser minds what stands behind an object: behind a flat one nothing does.
-    flat = F.octet_length(F.substring_index(text, "}", 1)) + 1 == F.octet_length(text)
-    forms = [_form(text, name).alias(_FORM + name) for name in names]
-    others = reduce(or_, (_has_form(name, _OTHERWISE) for name in names))
-    # Variants are exact about fractions, and write them in a way of their own.
-    sure = F.col(_FLAT) & ~(F.col(_OTHERS) & text.contains("."))
-    fields = F.when(F.col(_OTHERS), F.try_variant_get(_VARIANT, "$", f"struct<{schema}>"))
-    steps = rows.select("*", flat.alias(_FLAT), *forms).select("*", others.alias(_OTHERS))
-    steps = steps.select("*", F.try_parse_json(F.when(sure, text)).alias(_VARIANT)).select("*", fields.alias(_FIELDS))
-    found = (_found(text, name).alias(_QUICK + name) for name in names)
-    # A column of its own, so that values need not be copied on.
-    return steps.select("*", *found).select(
-        *rows.columns, _FLAT, *map(_quick, names), F.when(_unsure(names), text).alias(_DOUBTFUL)
+    whole, cut, doubtful = F.col(_TEXT), F.col(_CUT), F.col(_DOUBTFUL)
+    steps = rows.select("*", text.alias(_TEXT)).select("*", F.regexp_extract(whole, _simple(names), 1).alias(_CUT))
+    steps = steps.select(
+        *rows.columns,
+        F.substring_index(cut, '"', 1).alias(_NAME),
+        F.substring_index(cut, '"', -1).alias(_ALONE),
+        F.when(cut == "", whole).alias(_DOUBTFUL),
     )
+    # No parser minds what stands behind an object: behind a flat one nothing does.
+    flat = F.octet_length(F.substring_index(doubtful, "}", 1)) + 1 == F.octet_length(doubtful)
+    return steps.select("*", flat.alias(_FLAT))
 
 
-def _form(text: Column, name: str) -> Column:
-    """How the name stands in a flat object, if it is one: no parser minds what stands behind a text either.
+def _simple(names: Sequence[str]) -> str:
+    """Matches an object without others or lists in it that has one of the names, once, before a text without escapes.
 
-    Where nothing is escaped, every quote begins or ends a text: a name between quotes is a text, and one with a colon
-    behind it is a name.
+    Captures from the name to the text, without the first and the last quote. Every quote begins or ends a text, so what
+    is between quotes is a text, and one with a colon behind it is a name. One with an escape in it could be any name.
     """
-    if not re.fullmatch(r"\w+", name):
-        return F.lit(_OTHERWISE)
-    form = F.when(~text.startswith("{") | text.contains("\\"), _OTHERWISE).when(~text.contains(f'"{name}"'), _ABSENT)
-    for number, between in _BETWEEN.items():
-        form = form.when(text.contains(f'"{name}"{between}'), number)
-    return form.otherwise(_OTHERWISE)
-
-
-def _found(text: Column, name: str) -> Column:
-    """What a value that is JSON has under this name."""
-    found = F.when(F.col(_VARIANT).isNull(), None)
-    for number, between in _BETWEEN.items():
-        behind = F.substring_index(text, f'"{name}"{between}', -1)
-        found = found.when(_has_form(name, number), F.substring_index(behind, '"', 1))
-    return found.when(_has_form(name, _OTHERWISE), F.col(_FIELDS)[name])
-
-
-def _has_form(name: str, form: int) -> Column:
-    return F.col(f"`{_FORM}{name}`") == form
-
-
-def _quick(name: str) -> Column:
-    return F.col(f"`{_QUICK}{name}`")
-
-
-def _nothing(names: Sequence[str]) -> Column:
-    return F.coalesce(*map(_quick, names)).isNull()
-
-
-def _unsure(names: Sequence[str]) -> Column:
-    """Whether nothing was found quickly, or what from_json may write otherwise.
-
-    These are numbers beyond the range of a double or with more digits than a decimal holds, and lists, which may hold
-    such.
-    """
-    special = F.lit(False)
-    for name in names:
-        found = _quick(name)
-        large = (found.contains("E") & found.rlike(r"^-?[0-9.]+E[0-9]+$")) | found.isin("Infinity", "-Infinity")
-        special = special | F.coalesce(large | found.startswith("["), F.lit(False))
-    return _nothing(names) | (F.col(_OTHERS) & special)
+    known = "|".join(re.escape(name) for name in names)
+    other = rf'"(?!(?:{known})"){_CHARACTERS}": ?{_VALUE}'
+    return rf'\A\{{(?:{other}, ?)*+"((?:{known})": ?"{_CHARACTERS})"(?:, ?{other})*+\}}\z'

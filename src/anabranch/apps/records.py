@@ -111,7 +111,7 @@ class Records:
         if self.format == "csv":
             return F.when(F.col(_PARSED)[_EXTRA].isNotNull(), f"more columns than {','.join(names)}")
         if self.format == "json":
-            return json_values.unreadable(names)
+            return json_values.unreadable()
         return F.lit(None)
 
 
