@@ -169,9 +169,13 @@ def measure_spillway(cell: Cell) -> Figures:
         figures |= {f"{way} {name}": value for name, value in routed(Spillway(), tuples, cell, way == "pooled").items()}
     spans = [figures[f"{way} makespan"] for way in ways(cell.n_sources)]
     settings = Settings(cell.n_workers, cell.n_sources, limit=limit)
-    least = bound(cell.stream, settings, makespans=spans)
+    window = PER_SOURCE * cell.n_sources
+    poor = POOR * -(-window // cell.n_workers) * cell.n_workers / window
+    least = bound(cell.stream, settings, makespans=[RICH, poor, *spans])
     figures |= {"keys": least.keys, "least makespan": least.makespan}
-    for way, at in zip(ways(cell.n_sources), least.replications[1:], strict=True):
+    for kind, at in zip(("rich", "other"), least.replications[1:3], strict=True):
+        figures |= {f"{kind} least": at.replication_mean, f"{kind} needed": at.replication_total}
+    for way, at in zip(ways(cell.n_sources), least.replications[3:], strict=True):
         figures[f"{way} replication"] = figures.pop(f"{way} pairs") / least.keys
         figures[f"{way} least replication"] = at.replication_mean
     return figures
@@ -237,6 +241,7 @@ class Against:
         self.measured: dict[str, Figures] = {}
         self.missed: list[str] = []
         self.met: dict[tuple[int, str, bool], list[bool]] = {}
+        self.hopeless: dict[tuple[int, str, bool], int] = {}
 
     def cell(self, stream: str, n_workers: int, n_sources: int) -> Cell:
         return Cell(self.streams[stream], self.args.tuples, n_workers, n_sources)
@@ -251,19 +256,22 @@ class Against:
         return [*self.summary(), *self.misses(), *tables]
 
     def summary(self) -> list[str]:
-        lines = header("S", "plans", "rich cells that meet the target", "all do", "other cells that meet it", "all do")
+        columns = "meet the target", "all do", "no grouping could"
+        lines = header("S", "plans", *(f"{kind} cells: {column}" for kind in ("rich", "other") for column in columns))
         for n_sources in self.args.sources:
             for way in ways(n_sources):
                 entries = []
                 for kind in ("rich", "other"):
                     met = self.met.get((n_sources, way, kind == "rich"), [])
                     verdict = self.claims.check(f"{kind} cells, S={n_sources} {way}", all(met))
-                    entries += [f"{sum(met)} of {len(met)}", verdict]
+                    hopeless = self.hopeless.get((n_sources, way, kind == "rich"), 0)
+                    entries += [f"{sum(met)} of {len(met)}", verdict, str(hopeless)]
                 lines.append(row(n_sources, way, *entries))
         return ["## Spillway against its targets", "", *prose(TARGETS), *lines, ""]
 
     def misses(self) -> list[str]:
         columns = ("cell", "tuples a worker", "keys a worker", "makespan", "least", "replication", "least", "× least")
+        columns += "asked", "needed at least"
         return ["## Cells that miss the target", "", *header(*columns), *self.missed, ""]
 
     def table(self, n_sources: int, way: str) -> list[str]:
@@ -290,6 +298,12 @@ class Against:
             far = f"{span / least_span:.2f}, {replication / least:.2f}"
             sizes = f"{a_worker:,.0f}", f"{keys:,.1f}"
             figures = f"{span:.3f}", f"{least_span:.3f}", f"{replication:.3f}", f"{least:.3f}", far
+            asked, needed = (
+                (RICH, found["rich needed"]) if rich else (POOR * found["other least"], found["other needed"])
+            )
+            hopeless = needed > asked
+            self.hopeless[n_sources, way, rich] = self.hopeless.get((n_sources, way, rich), 0) + hopeless
+            figures += f"{asked:.3f}", f"**{needed:.3f}**" if hopeless else f"{needed:.3f}"
             self.missed.append(row(f"{name}{' (rich)' * rich}", *sizes, *figures))
         text = f"{span:.3f} · {replication:.3f} ({least:.3f})"
         return (text if met else f"**{text}**") + "°" * (not rich)
@@ -301,7 +315,10 @@ TARGETS = (
     "the makespan is ⌈n/W⌉ W / n for windows of n tuples; that on the replication is for the makespan that Spillway has "
     "(`anabranch bound`, replication_mean). Windows have 10 000 tuples a source; whole windows count. Pooled: a plan is "
     "folded from all sources between windows, as on Spark. Entries of the tables below are makespan · replication (its "
-    "bound), with the bound on the makespan in the head; bold misses the target, ° is not rich."
+    "bound), with the bound on the makespan in the head; bold misses the target, ° is not rich. Asked is the replication "
+    "that the target allows at the largest makespan that it allows; needed is what every grouping with that makespan "
+    "has at least (replication_total), be it one that knows the future. Where more is needed than asked, no grouping "
+    "could meet the target."
 )
 
 

@@ -63,9 +63,9 @@ def bound(
 
     A worker has at least ⌈window / workers⌉ tuples of a window: that is the least makespan. A key with more tuples than
     a worker may have in a window is on several: that is the least replication, "every window" where each window keeps
-    to the makespan, "mean" where only the mean over windows does, which is what simulate gives. A grouping of
-    simulate that is close to both cannot be improved much. The bounds may be below what can be had: the best is
-    a combinatorial problem, and no grouping knows the future.
+    to the makespan, "mean" where only the mean over windows does, which is what simulate gives (--json also has what
+    the most demanding window alone needs then). A grouping of simulate that is close to both cannot be improved much.
+    The bounds may be below what can be had: the best is a combinatorial problem, and no grouping knows the future.
 
     Try:
 
@@ -178,7 +178,7 @@ def _row(found: Bound, *, narrow: bool) -> list[str]:
 
     least, *others = found.replications
     figures = [found.makespan, least.replication]
-    figures += [figure for at in others for figure in (at.replication, at.replication_mean)]
+    figures += [figure for at in others for figure in (at.replication, at.replication_total)]
     sizes = (found.workers, found.sources, found.share, found.keys)
     name = _stream_text(found)
     # Few keys are split, so that replication differs from 1 in the fourth place or later.

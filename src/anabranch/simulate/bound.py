@@ -33,12 +33,15 @@ class ReplicationBound:
         What it costs at least where no window has a larger makespan than this.
     replication_mean
         What it costs at least where only the makespan of the whole run, the mean over windows that `simulate` gives, is
-        no larger: it can let one window go and spare its replicas.
+        no larger: it can let one window go and spare its replicas. What the most demanding of the others needs.
+    replication_total
+        The same with what all windows need: more where hot keys change from window to window, never less.
     """
 
     makespan: float
     replication: float
     replication_mean: float
+    replication_total: float
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,11 @@ def bound(
     Over the stream a key is on as many as its most demanding window needs, and every key on one: their sum / keys is
     `replication`, which is no smaller than what the most demanding window alone gives. As in `simulate` whole windows
     count, unless there is none. Memory grows with the distinct keys, and by less than W keys a window.
+
+    Where only the mean of the makespans is given, windows may have different C, with the same sum. `replication_total`
+    bounds what the best choice of them costs: each key counts in the window in which it has most, so that windows add
+    up, and by Lagrange's rule, for every price of a tuple of C, the least that pairs and C cost together, less the
+    price of all C, is no more than the pairs of the best choice; the price that gives most is looked for.
 
     What it does not say: which replication can be had. The fewest pairs of key and worker for one window is bin packing
     with items that may be cut, which is NP-hard, and this bounds it from below only; the best for all windows together
@@ -230,8 +238,11 @@ def _replication(windows: list[_Window], n_workers: int, n_keys: int, makespan: 
     total = _floor(makespan * n * len(windows) / n_workers)
     # Without room to spare every window has the least makespan, so all keep to it.
     spare = total > share * len(windows)
-    extra_mean = _extra_pairs_mean(windows, share, total) if spare else extra
-    return ReplicationBound(makespan, 1 + extra / n_keys, 1 + extra_mean / n_keys)
+    if not spare:
+        return ReplicationBound(makespan, *[1 + extra / n_keys] * 3)
+    extra_mean = _extra_pairs_mean(windows, share, total)
+    extra_total = max(extra_mean, _extra_pairs_total(windows, share, total))
+    return ReplicationBound(makespan, 1 + extra / n_keys, 1 + extra_mean / n_keys, 1 + extra_total / n_keys)
 
 
 def _floor(value: float) -> int:
@@ -261,6 +272,43 @@ def _extra_pairs_mean(windows: list[_Window], share: int, total: int) -> int:
         else:
             low = middle + 1
     return low
+
+
+def _extra_pairs_total(windows: list[_Window], share: int, total: int) -> int:
+    """Pairs beyond one a key that all windows need, where their capacities sum to `total`: a bound from below."""
+    capacities, pairs, starts = _choices(windows, share)
+
+    def at(price: float) -> float:
+        return float(np.minimum.reduceat(pairs + price * capacities, starts).sum() - price * total)
+
+    # Concave in the price: what is best on a grid is near the best, and any price gives a bound.
+    prices = np.geomspace(0.01 / share, 100.0, 80)
+    for _ in range(2):
+        best = int(np.argmax([at(price) for price in prices]))
+        prices = np.geomspace(prices[max(0, best - 1)], prices[min(best + 1, len(prices) - 1)], 20)
+    # Pairs are whole, and rounding must not make one.
+    return max(0, math.ceil(max(at(price) for price in prices) - 1e-6))
+
+
+def _choices(windows: list[_Window], share: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Capacities of each window at which it needs fewer pairs, and how many then; and where each window begins.
+
+    A key counts in the window in which it has most.
+    """
+    keys = np.concatenate([w.keys for w in windows])
+    counts = np.concatenate([w.counts for w in windows])
+    window = np.repeat(np.arange(len(windows)), [len(w.keys) for w in windows])
+    order = np.lexsort((-counts, keys))
+    first = order[np.append(True, keys[order][1:] != keys[order][:-1])] if len(keys) else order
+    capacities, pairs, starts = [], [], []
+    for number in range(len(windows)):
+        mine = counts[first[window[first] == number]]
+        cuts = [(count - 1) // np.arange(1, (count - 1) // share + 1) + 1 for count in mine]
+        found = np.unique(np.concatenate([np.array([share]), *cuts]))
+        starts.append(starts[-1] + len(capacities[-1]) if starts else 0)
+        capacities.append(found)
+        pairs.append(np.sum((mine - 1) // found[:, None], axis=1))
+    return np.concatenate(capacities), np.concatenate(pairs), np.array(starts)
 
 
 @njit(cache=True)
