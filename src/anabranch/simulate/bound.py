@@ -300,15 +300,16 @@ def _choices(windows: list[_Window], share: int) -> tuple[NDArray[np.int64], NDA
     window = np.repeat(np.arange(len(windows)), [len(w.keys) for w in windows])
     order = np.lexsort((-counts, keys))
     first = order[np.append(True, keys[order][1:] != keys[order][:-1])] if len(keys) else order
-    capacities, pairs, starts = [], [], []
+    capacities: list[NDArray[np.int64]] = []
+    pairs: list[NDArray[np.int64]] = []
     for number in range(len(windows)):
         mine = counts[first[window[first] == number]]
         cuts = [(count - 1) // np.arange(1, (count - 1) // share + 1) + 1 for count in mine]
         found = np.unique(np.concatenate([np.array([share]), *cuts]))
-        starts.append(starts[-1] + len(capacities[-1]) if starts else 0)
         capacities.append(found)
         pairs.append(np.sum((mine - 1) // found[:, None], axis=1))
-    return np.concatenate(capacities), np.concatenate(pairs), np.array(starts)
+    starts = np.cumsum([0, *map(len, capacities[:-1])])
+    return np.concatenate(capacities), np.concatenate(pairs), starts
 
 
 @njit(cache=True)
