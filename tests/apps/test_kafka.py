@@ -190,7 +190,7 @@ def test_an_address_names_brokers_and_a_topic():
         ("kafka://a/t", "a broker must be HOST:PORT, as in 127.0.0.1:9092, got 'a'"),
         ("kafka://a:99999/t", "a broker must be HOST:PORT"),
         ("kafka://a:1,/t", "a broker must be HOST:PORT, as in 127.0.0.1:9092, got ''"),
-        ("kafka://a:1", "a topic has letters, digits"),
+        ("kafka://a:1", "must be kafka://HOST:PORT/TOPIC, got kafka://a:1; add the topic"),
         ("kafka:/a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'kafka:/a:1/t'; write it so"),
         ("kafka:a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'kafka:a:1/t'; write it so"),
         ("Kafka://a:1/t", "must be kafka://HOST:PORT/TOPIC, got 'Kafka://a:1/t'; write it so"),

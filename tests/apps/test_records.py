@@ -119,7 +119,15 @@ def test_simple_objects_need_no_decoder_of_their_own(spark: SparkSession):
         r'{"word":"\n"}',
         '{"word":"a","n":[]}',
     ]
-    others += ['{"word":"a"} ', '{"word":"\t"}', '{"n":1}', '{"word":"a"', '["word"]', '{"n":01,"word":"a"}']
+    others += [
+        f'{{"{"n" * 1001}":1,"word":"a"}}',
+        '{"word":"a"} ',
+        '{"word":"\t"}',
+        '{"n":1}',
+        '{"word":"a"',
+        '["word"]',
+        '{"n":01,"word":"a"}',
+    ]
     others += [
         r'{"n":"\x","word":"a"}',
         r'{"w\u006frd":"x","word":"a"}',

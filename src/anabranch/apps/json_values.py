@@ -21,6 +21,8 @@ _TEXT, _CUT, _NAME, _ALONE, _DOUBTFUL, _FLAT, _PLAIN, _WRAPPED = (
 _CORRUPT, _END = "__anabranch_corrupt", "__anabranch_end"
 # Quantifiers are possessive: Java then needs no stack for them, however long a value is.
 _CHARACTERS = r'[^"\\\x00-\x1F]*+'
+# from_json refuses names of over 50,000 characters.
+_OTHER_NAME = r'[^"\\\x00-\x1F]{0,1000}+'
 _ESCAPE = r"\\(?:[\\/bfnrt]|u[0-9A-Fa-f]{4})"
 _NUMBER = r"-?(?:[1-9][0-9]{0,17}+|0)(?:\.[0-9]{1,17}+)?+"
 _VALUE = rf'(?:"{_CHARACTERS}(?:{_ESCAPE}{_CHARACTERS})*+"|{_NUMBER}|true|false|null)'
@@ -93,5 +95,5 @@ def _simple(names: Sequence[str]) -> str:
     is between quotes is a text, and one with a colon behind it is a name. One with an escape in it could be any name.
     """
     known = "|".join(re.escape(name) for name in names)
-    other = rf'"(?!(?:{known})"){_CHARACTERS}": ?{_VALUE}'
+    other = rf'"(?!(?:{known})"){_OTHER_NAME}": ?{_VALUE}'
     return rf'\A\{{(?:{other}, ?)*+"((?:{known})": ?"{_CHARACTERS})"(?:, ?{other})*+\}}\z'

@@ -87,6 +87,10 @@ class KafkaAddress:
                 takes = f"takes {', '.join(known)}" if known else "takes no parameters here"
                 raise ConfigError(f"an address kafka://HOST:PORT/TOPIC {takes}, got {name!r}; leave it out")
         servers, _, topic = place.partition("/")
+        if not topic:
+            raise ConfigError(
+                f"the address of a topic must be kafka://HOST:PORT/TOPIC, got {KAFKA}{place}; add the topic"
+            )
         return cls(servers, topic, parameters)
 
     def check(self) -> None:
