@@ -318,7 +318,7 @@ TARGETS = (
     "bound), with the bound on the makespan in the head; bold misses the target, ° is not rich. Asked is the replication "
     "that the target allows at the largest makespan that it allows; needed is what every grouping with that makespan "
     "has at least (replication_total), be it one that knows the future. Where more is needed than asked, no grouping "
-    "could meet the target."
+    "could meet the target with that makespan."
 )
 
 
