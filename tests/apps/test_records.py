@@ -142,6 +142,16 @@ def test_simple_objects_need_no_decoder_of_their_own(spark: SparkSession):
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("names", [["a.b", 'a"b', "a\\b"], ['a"b']])
+def test_names_that_json_escapes_are_left_to_from_json(spark: SparkSession, names):
+    values = ['{"a"b":"x"}', r'{"a\b":"x"}', '{"acb":"x"}', '{"":"x"}', '{"a.b":"x"}']
+    rows = spark.createDataFrame([(bytearray(value.encode()),) for value in values], "value binary")
+    read = json_values.read(rows, "value", names)
+    doubtful = [row[0] for row in read.select(json_values._DOUBTFUL).collect()]
+    assert doubtful == [*values[:4], None if "a.b" in names else values[4]]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("app", [WordCount(), Vwap(), Hashtags()], ids=lambda app: app.name)
 def test_java_compiles_what_reads_records(spark: SparkSession, app, capsys):
     """It leaves methods of over 8000 bytes to its interpreter."""

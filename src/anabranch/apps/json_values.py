@@ -94,6 +94,7 @@ def _simple(names: Sequence[str]) -> str:
     Captures from the name to the text, without the first and the last quote. Every quote begins or ends a text, so what
     is between quotes is a text, and one with a colon behind it is a name. One with an escape in it could be any name.
     """
-    known = "|".join(re.escape(name) for name in names)
+    # JSON escapes quotes, backslashes and control characters.
+    known = "|".join(re.escape(name) for name in names if not re.search(r'["\\\x00-\x1F]', name)) or "(?!)"
     other = rf'"(?!(?:{known})"){_OTHER_NAME}": ?{_VALUE}'
     return rf'\A\{{(?:{other}, ?)*+"((?:{known})": ?"{_CHARACTERS})"(?:, ?{other})*+\}}\z'
