@@ -88,6 +88,10 @@ class _Window:
     counts: NDArray[np.int64]
 
 
+_Choices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""See `_choices`: the same for every makespan."""
+
+
 def bound(
     stream: Stream,
     settings: Settings | None = None,
@@ -214,6 +218,7 @@ def _summed(
     least = share * n_workers / n
     described = dict(stream.describe())
     enough = max(min(w.distinct + n_workers - 1, n) / w.distinct for w in windows)
+    choices = _choices(windows, share)
     return Bound(
         stream=str(described.pop("name")),
         stream_parameters=described,
@@ -225,12 +230,14 @@ def _summed(
         seed=settings.seed,
         share=share,
         makespan=least,
-        replications=tuple(_replication(windows, n_workers, n_keys, at) for at in (least, *makespans)),
+        replications=tuple(_replication(windows, choices, n_workers, n_keys, at) for at in (least, *makespans)),
         replication_enough=enough,
     )
 
 
-def _replication(windows: list[_Window], n_workers: int, n_keys: int, makespan: float) -> ReplicationBound:
+def _replication(
+    windows: list[_Window], choices: _Choices, n_workers: int, n_keys: int, makespan: float
+) -> ReplicationBound:
     n = windows[0].tuples
     share = _share(n, n_workers)
     capacity = max(share, _floor(makespan * n / n_workers))
@@ -241,7 +248,7 @@ def _replication(windows: list[_Window], n_workers: int, n_keys: int, makespan: 
     if not spare:
         return ReplicationBound(makespan, *[1 + extra / n_keys] * 3)
     extra_mean = _extra_pairs_mean(windows, share, total)
-    extra_total = max(extra_mean, _extra_pairs_total(windows, share, total))
+    extra_total = max(extra_mean, _extra_pairs_total(choices, share, total))
     return ReplicationBound(makespan, 1 + extra / n_keys, 1 + extra_mean / n_keys, 1 + extra_total / n_keys)
 
 
@@ -274,9 +281,9 @@ def _extra_pairs_mean(windows: list[_Window], share: int, total: int) -> int:
     return low
 
 
-def _extra_pairs_total(windows: list[_Window], share: int, total: int) -> int:
+def _extra_pairs_total(choices: _Choices, share: int, total: int) -> int:
     """Pairs beyond one a key that all windows need, where their capacities sum to `total`: a bound from below."""
-    capacities, pairs, starts = _choices(windows, share)
+    capacities, pairs, starts = choices
 
     def at(price: float) -> float:
         return float(np.minimum.reduceat(pairs + price * capacities, starts).sum() - price * total)
@@ -290,7 +297,7 @@ def _extra_pairs_total(windows: list[_Window], share: int, total: int) -> int:
     return max(0, math.ceil(max(at(price) for price in prices) - 1e-6))
 
 
-def _choices(windows: list[_Window], share: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _choices(windows: list[_Window], share: int) -> _Choices:
     """Capacities of each window at which it needs fewer pairs, and how many then; and where each window begins.
 
     A key counts in the window in which it has most.
