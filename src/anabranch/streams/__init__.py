@@ -4,18 +4,18 @@ A synthetic stream computes tuple i from the seed and i alone, so it needs no me
 and can start anywhere.
 """
 
-from anabranch.streams.alternating import Alternating
-from anabranch.streams.bursts import Bursts
-from anabranch.streams.correlated_pairs import CorrelatedPairs
-from anabranch.streams.country import Country
-from anabranch.streams.drifting import Drifting
-from anabranch.streams.evolving_zipf import EvolvingZipf
-from anabranch.streams.log_normal import LogNormal
 from anabranch.streams.named import named, names
 from anabranch.streams.replay import Replay
-from anabranch.streams.singletons import Singletons
 from anabranch.streams.stream import Stream
-from anabranch.streams.zipf import Zipf
+from anabranch.streams.synthetic.alternating import Alternating
+from anabranch.streams.synthetic.bursts import Bursts
+from anabranch.streams.synthetic.correlated_pairs import CorrelatedPairs
+from anabranch.streams.synthetic.country import Country
+from anabranch.streams.synthetic.drifting import Drifting
+from anabranch.streams.synthetic.evolving_zipf import EvolvingZipf
+from anabranch.streams.synthetic.log_normal import LogNormal
+from anabranch.streams.synthetic.singletons import Singletons
+from anabranch.streams.synthetic.zipf import Zipf
 
 __all__ = [
     "Alternating",
@@ -32,3 +32,7 @@ __all__ = [
     "named",
     "names",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

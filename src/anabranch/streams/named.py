@@ -7,17 +7,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 from anabranch.errors import ConfigError
-from anabranch.streams.alternating import Alternating
-from anabranch.streams.bursts import Bursts
-from anabranch.streams.correlated_pairs import CorrelatedPairs
-from anabranch.streams.country import Country
-from anabranch.streams.drifting import Drifting
-from anabranch.streams.evolving_zipf import EvolvingZipf
-from anabranch.streams.log_normal import LogNormal
 from anabranch.streams.replay import Replay
-from anabranch.streams.singletons import Singletons
 from anabranch.streams.stream import Stream
-from anabranch.streams.zipf import Zipf
+from anabranch.streams.synthetic.alternating import Alternating
+from anabranch.streams.synthetic.bursts import Bursts
+from anabranch.streams.synthetic.correlated_pairs import CorrelatedPairs
+from anabranch.streams.synthetic.country import Country
+from anabranch.streams.synthetic.drifting import Drifting
+from anabranch.streams.synthetic.evolving_zipf import EvolvingZipf
+from anabranch.streams.synthetic.log_normal import LogNormal
+from anabranch.streams.synthetic.singletons import Singletons
+from anabranch.streams.synthetic.zipf import Zipf
 
 _BUILDERS: dict[str, Callable[..., Stream]] = {
     **{cls.name: cls for cls in (Zipf, EvolvingZipf, Drifting, Alternating, Bursts, Singletons, LogNormal)},

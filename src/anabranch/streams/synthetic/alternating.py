@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from anabranch.streams.drifting import relabel
 from anabranch.streams.generated import Generated, require_count
-from anabranch.streams.zipf import require_zipf, zipf_ranks
+from anabranch.streams.synthetic.drifting import relabel
+from anabranch.streams.synthetic.zipf import require_zipf, zipf_ranks
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.streams.generated import Generated, require_number
-from anabranch.streams.zipf import require_zipf, zipf_ranks
+from anabranch.streams.synthetic.zipf import require_zipf, zipf_ranks
 
 
 @dataclass(frozen=True)

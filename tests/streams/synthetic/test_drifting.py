@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
 from anabranch.streams import Drifting, Zipf
-from anabranch.streams.drifting import permuted
+from anabranch.streams.synthetic.drifting import permuted
 
 
 def test_each_period_relabels_the_ranks_one_to_one(keys):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import below, lane, uniform
-from anabranch.streams.country_names import COUNTRY_NAMES
 from anabranch.streams.generated import Generated, require_count, require_number
+from anabranch.streams.synthetic.country_names import COUNTRY_NAMES
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, uniform
 from anabranch.streams.generated import Generated, require_count, require_number
-from anabranch.streams.zipf import require_zipf, zipf_ranks
+from anabranch.streams.synthetic.zipf import require_zipf, zipf_ranks
 
 # The lanes of the ranks start at 0 and count attempts.
 _NEW_LANE = 1 << 40

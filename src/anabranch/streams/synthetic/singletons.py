@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from anabranch.streams.bursts import put_new_keys
 from anabranch.streams.generated import Generated, require_number
-from anabranch.streams.zipf import require_zipf, zipf_ranks
+from anabranch.streams.synthetic.bursts import put_new_keys
+from anabranch.streams.synthetic.zipf import require_zipf, zipf_ranks
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from anabranch.errors import ConfigError
 from anabranch.streams import Country
-from anabranch.streams.country_names import COUNTRY_NAMES
+from anabranch.streams.synthetic.country_names import COUNTRY_NAMES
 
 
 def counts_of(sample):

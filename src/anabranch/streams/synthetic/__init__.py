@@ -1,0 +1,1 @@
+"""Synthetic streams, one generator per file."""
