@@ -12,11 +12,13 @@ PYTHON ?=
 PYTEST_ARGS ?=
 # Three processes: one has the Spark session, the others mostly wait for processes that were killed to come back.
 SHARED := -n 3 --dist loadgroup --no-loadscope-reorder
+# Without a JVM every test is busy: a process a core, which take up test after test.
+FAST := -n 2
 PYSPARK ?=
 N := 3
 DEMO_ARGS ?= --workers 16 --work-us 400 --html demo/demo.html
 
-.PHONY: help demo test test-fast test-spark faults lint check lock bench cluster cluster-stop kafka kafka-stop java clean
+.PHONY: help demo test test-fast test-random test-spark faults mutants lint check lock bench cluster cluster-stop kafka kafka-stop java clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,7 +31,10 @@ test: $(STAMP) java ## run every check and the whole test suite (PYTEST_ARGS=...
 	$(BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## run the tests that need no JVM
-	$(BIN)/python -m pytest -m 'not spark' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m 'not spark' $(FAST) $(PYTEST_ARGS)
+
+test-random: $(STAMP) ## run them with other examples each time
+	$(BIN)/python -m pytest -m 'not spark' $(FAST) --hypothesis-profile=random $(PYTEST_ARGS)
 
 # Everything but Spark itself is what the lock names.
 OTHER := .venv-pyspark-$(PYSPARK)
@@ -44,6 +49,11 @@ test-spark: java ## run the tests on Spark with another release: make test-spark
 FAULTS_ARGS ?=
 faults: $(STAMP) java ## kill tasks, processes, hosts and the broker under a running stream; about an hour (FAULTS_ARGS='--faults 10')
 	$(BIN)/python -m dev.faults $(FAULTS_ARGS)
+
+SEED ?= 1
+mutants: N = 150
+mutants: $(STAMP) java ## list small changes of the source that no test notices; about an hour (SEED=2 draws others, N=10 fewer)
+	@$(BIN)/python -m dev.mutants --n $(N) --seed $(SEED)
 
 lint: check ## run ruff, mypy and the import contracts, and see that the code is formatted
 	$(BIN)/ruff format --check .

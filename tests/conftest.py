@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from dev.kafka import Broker
@@ -29,6 +29,12 @@ settings.register_profile(
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
+)
+# `make test-random`: other examples each time. A failure prints what repeats it.
+settings.register_profile("random", settings.get_profile("anabranch"), derandomize=False, print_blob=True)
+# `make mutants`: that a test fails is all that is asked.
+settings.register_profile(
+    "mutants", settings.get_profile("anabranch"), derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("anabranch")
 

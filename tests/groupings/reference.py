@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count, islice
 
 MASK = 2**64 - 1
+# Shares and their sums are about 1, and are off by less than this.
+_ROUNDING = 1e-12
 P1, P2, P3, P4, P5 = (
     0x9E3779B185EBCA87,
     0xC2B2AE3D27D4EB4F,
@@ -86,14 +89,33 @@ def offline_greedy_routes(keys: list[int], n: int, counts: dict[int, int]) -> li
 def consistent_routes(keys: list[int], owners: list[int], epsilon: float) -> list[int]:
     loads, routes = [0] * len(owners), []
     for i, key in enumerate(keys):
-        full = (1 + epsilon) * (i + 1) / len(owners)
-        salt, virtual = 0, scale(key, len(owners))
-        while loads[virtual] >= full:
-            salt += 1
-            virtual = scale(hash_long(key, salt), len(owners))
+        virtual = next(v for v in _virtual_workers(key, len(owners)) if not _full(loads, v, i + 1, epsilon))
         loads[virtual] += 1
         routes.append(owners[virtual])
     return routes
+
+
+def replay_consistent(
+    keys: list[int], routes: list[int], n: int, epsilon: float, max_rehashes: int
+) -> Iterator[tuple[int, set[int]]]:
+    """For each tuple the virtual worker chosen, and those that could have been."""
+    loads = [0] * n
+    for i, (key, virtual) in enumerate(zip(keys, routes, strict=True)):
+        tried = islice(_virtual_workers(key, n), 1 + max_rehashes)
+        found = next((v for v in tried if not _full(loads, v, i + 1, epsilon)), None)
+        yield virtual, {v for v in range(n) if loads[v] == min(loads)} if found is None else {found}
+        loads[virtual] += 1
+
+
+def _virtual_workers(key: int, n: int) -> Iterator[int]:
+    """In the order in which the key tries them, without end."""
+    yield scale(key, n)
+    for salt in count(1):
+        yield scale(hash_long(key, salt), n)
+
+
+def _full(loads: list[int], virtual: int, total: int, epsilon: float) -> bool:
+    return loads[virtual] >= (1 + epsilon) * total / len(loads)
 
 
 def replay_online_greedy(keys: list[int], routes: list[int], n: int) -> Iterator[tuple[int, set[int]]]:
@@ -127,32 +149,46 @@ def replay_head(
 
 
 class DChoicesSchedule:
-    """Choices of D-Choices at each tuple: solved at the first, then after every twentieth of the tuples."""
+    """Choices of D-Choices at each tuple: solved at the first, then after every twentieth of the tuples.
 
-    def __init__(self, n: int, theta: float, epsilon: float) -> None:
-        self.n, self.theta, self.epsilon = n, theta, epsilon
+    `found` has the router's own choices at each tuple: they are taken where rounding may decide, and nowhere else.
+    """
+
+    def __init__(self, n: int, theta: float, epsilon: float, found: list[int] | None = None) -> None:
+        self.n, self.theta, self.epsilon, self.found = n, theta, epsilon, found
         self.choices, self.next = n, 1
 
     def __call__(self, total: int, counts: Counter[int]) -> int:
         if total >= self.next:
-            hashes = solve_choices(list(counts.values()), total, self.theta, self.epsilon, self.n)
-            reached = self.n if hashes >= self.n else math.ceil(self.n - self.n * ((self.n - 1) / self.n) ** hashes)
-            self.choices = reached
+            solved = solve_choices(list(counts.values()), total, self.theta, self.epsilon, self.n)
+            reached = {self._reached(hashes) for hashes in solved}
+            found = self.found[total - 1] if self.found else None
+            self.choices = found if found in reached else min(reached)
             self.next = total + min(max(total // 20, 100), 10_000)
         return self.choices
 
+    def _reached(self, hashes: int) -> int:
+        return self.n if hashes >= self.n else math.ceil(self.n - self.n * ((self.n - 1) / self.n) ** hashes)
 
-def solve_choices(counts: list[int], total: int, theta: float, epsilon: float, n: int) -> int:
-    """The smallest d ≥ 2 that satisfies the condition for every prefix of the head; n where none below n does."""
+
+def solve_choices(counts: list[int], total: int, theta: float, epsilon: float, n: int) -> set[int]:
+    """The smallest d ≥ 2 that satisfies the condition for every prefix of the head; n where none below n does.
+
+    Several where the two sides of the condition are equal but for rounding.
+    """
     shares = sorted((count / total for count in counts if count), reverse=True)
     head = [share for share, count in zip(shares, sorted(counts, reverse=True), strict=False) if count >= theta * total]
     tail = max(0.0, 1 - sum(head))
+    found = set()
     for d in range(2, n):
-        if all(_fits(head[:h], head[h:], tail, d, n, epsilon) for h in range(1, len(head) + 1)):
-            return d
-    return n
+        spare = min((_spare(head[:h], head[h:], tail, d, n, epsilon) for h in range(1, len(head) + 1)), default=1.0)
+        if spare >= -_ROUNDING:
+            found.add(d)
+        if spare > _ROUNDING:
+            return found
+    return found | {n}
 
 
-def _fits(prefix: list[float], rest: list[float], tail: float, d: int, n: int, epsilon: float) -> bool:
+def _spare(prefix: list[float], rest: list[float], tail: float, d: int, n: int, epsilon: float) -> float:
     b = n - n * ((n - 1) / n) ** (len(prefix) * d)
-    return sum(prefix) + (b / n) ** d * sum(rest) + (b / n) ** 2 * tail <= b * (1 / n + epsilon)
+    return b * (1 / n + epsilon) - (sum(prefix) + (b / n) ** d * sum(rest) + (b / n) ** 2 * tail)

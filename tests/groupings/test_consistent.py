@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import ConsistentGrouping, Report
@@ -16,9 +17,7 @@ from . import reference
 
 UNIVERSE = hash_keys(np.arange(1_000))
 
-streams = st.lists(st.integers(0, 3) | st.integers(0, 99), max_size=200).map(
-    lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)]
-)
+streams = skewed(UNIVERSE[:100], most=600)
 
 
 @settings(max_examples=40)
@@ -34,6 +33,14 @@ def test_routes_equal_the_reference(keys, n_workers, virtual, epsilon, seed):
     router = grouping.build(n_workers, seed=seed)
     routes = router.route(keys)
     assert routes.tolist() == reference.consistent_routes(reseed(keys, seed).tolist(), router.owners.tolist(), epsilon)
+
+
+@given(keys=streams, n_workers=st.integers(1, 6), max_rehashes=st.integers(1, 5), epsilon=st.floats(0.01, 2))
+def test_so_many_rehashes_are_tried_and_then_the_least_loaded_is_taken(keys, n_workers, max_rehashes, epsilon):
+    router = ConsistentGrouping(epsilon=epsilon, virtual_workers=1, max_rehashes=max_rehashes).build(n_workers)
+    routes = router.route(keys).tolist()
+    for virtual, right in reference.replay_consistent(keys.tolist(), routes, n_workers, epsilon, max_rehashes):
+        assert virtual in right
 
 
 @pytest.mark.parametrize(("n_workers", "epsilon"), [(3, 0.5), (4, 1.0), (6, 1.0), (8, 1.0)])
@@ -107,6 +114,14 @@ def test_the_most_overloaded_gives_one_virtual_worker_to_the_most_idle():
     assert np.bincount(router.owners).tolist() == [4, 4, 4, 3, 5]
     router.observe(Report(worker_tuples=np.ones(5, np.int64), worker_seconds=np.array([20.0, 2.0, 10.4, 25.0, 0.0])))
     assert np.bincount(router.owners).tolist() == [3, 5, 4, 2, 6]
+
+
+def test_a_worker_that_came_after_a_report_is_not_taken_for_an_idle_one():
+    router = ConsistentGrouping(virtual_workers=6).build(3)
+    router.set_workers(range(4))
+    before = np.bincount(router.owners, minlength=4)
+    router.observe(Report(worker_tuples=np.ones(3, np.int64), worker_seconds=np.array([20.0, 10.0, 6.0])))
+    assert (np.bincount(router.owners, minlength=4) - before).tolist() == [-1, 0, 1, 0]
 
 
 def test_workers_within_the_slack_keep_what_they_have():

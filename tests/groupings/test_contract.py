@@ -32,6 +32,7 @@ from anabranch.groupings import (
     TableGrouping,
     WChoices,
 )
+from anabranch.groupings.plan import pack_report
 from anabranch.hashing import Murmur3, hash_keys
 
 EXPORTED = [
@@ -325,27 +326,37 @@ def test_at_least_one_worker_must_stay(grouping):
 # --- windows
 
 
-@every_grouping
-def test_a_window_starts_afresh_but_for_what_is_known_of_keys(grouping):
+@pytest.mark.parametrize(
+    "grouping", [one for one in ALL if isinstance(one, (*LEARNS_NOTHING, *NEVER_MOVES_A_KEY))], ids=repr
+)
+def test_a_window_routes_as_the_one_before_where_nothing_else_is_learned(grouping):
     router = grouping.build(7, source=1, n_sources=3)
     keys = stream(5_000)
     first = router.route(keys)
     router.begin_window()
-    again = router.route(keys)
-    if isinstance(grouping, (*LEARNS_NOTHING, *NEVER_MOVES_A_KEY)):
-        assert equal(again, first)
+    assert equal(router.route(keys), first)
+
+
+@every_grouping
+def test_a_window_keeps_what_is_known_of_keys(grouping):
+    router = grouping.build(7, source=1, n_sources=3)
+    router.route(stream(5_000))
+    before = pack_report(router.report())
+    router.begin_window()
+    assert equal(pack_report(router.report()), before)
 
 
 @every_grouping
 def test_a_window_zeroes_the_loads(grouping):
-    """Tuples of new keys, one for each worker, meet workers that look alike: what came before leaves no trace."""
-    router, fresh = grouping.build(7), grouping.build(7)
-    router.route(stream(5_001))
-    router.begin_window()
-    for each in (router, fresh):
-        loads = getattr(each, "loads", None)
-        if loads is not None:
-            assert not np.any(loads.count if hasattr(loads, "blocks") else loads)
+    """Tuples of new keys meet workers that look alike: whoever was busy in the window before, it leaves no trace."""
+    strangers, found = hash_keys(np.arange(10_000, 10_070)), []
+    for later in (UNIVERSE, UNIVERSE[::-1]):
+        router = grouping.build(7)
+        router.route(stream(2_000))
+        router.route(later[np.random.default_rng(1).zipf(1.3, 3_001) % len(later)])
+        router.begin_window()
+        found.append(router.route(strangers))
+    assert equal(*found)
 
 
 # --- snapshots

@@ -347,6 +347,34 @@ def test_loads_that_are_zero_do_not_scale_a_key_down():
     assert (int(router.items.spread[0]), router.scale_downs) == (spread, downs)
 
 
+def test_time_that_jumps_back_stands_still_and_goes_on_from_there():
+    """A plan that is lost has no time, and a batch with more tuples than the last one ends after the next begins."""
+    quick = DynamicKeyGrouping(teenage_s=1.0, old_s=1.0, warm_up_s=0.0)
+    (back, _), (ahead, _) = alone(quick, 10, 20.0), alone(quick, 10, 20.0)
+    latest = 2000 * 0.01
+    more = np.concatenate([UNIVERSE[:300], np.full(700, UNIVERSE[1])])
+    for now in (3.0, 0.0):
+        back.begin_window()
+        ahead.begin_window()
+        assert back.route(more, now, 0.01).tolist() == ahead.route(more, latest, 0.01).tolist()
+        latest += 1000 * 0.01
+    assert back.snapshot() == ahead.snapshot()
+    assert back.items.spread[back.items.keys == UNIVERSE[1]][0] > 2, "a key that is hot after the jump is scaled out"
+
+
+def test_time_that_stands_still_does_not_show_how_the_tuples_were_cut():
+    """Spark hands them over in packs, each with the time that its first tuple would have without the jump."""
+    quick = DynamicKeyGrouping(teenage_s=1.0, old_s=1.0, warm_up_s=0.0)
+    more = np.concatenate([UNIVERSE[:300], np.full(700, UNIVERSE[1])])
+    snapshots = []
+    for size in (1000, 10, 1):
+        router, _ = alone(quick, 10, 20.0)
+        for start in range(0, len(more), size):
+            router.route(more[start : start + size], 3.0 + start * 0.0078125, 0.0078125)
+        snapshots.append(router.snapshot())
+    assert snapshots[0] == snapshots[1] == snapshots[2]
+
+
 # --- the paper's stream
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of
-from anabranch.groupings.plan import Table, pack_table
+from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of, without_idle
+from anabranch.groupings.plan import Plan, Table, pack_plan, pack_table, unpack_plan
 
 # Shares of a key by worker; 0 for a flow that carries nothing at the moment.
 shares = st.dictionaries(st.integers(0, 40), st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), min_size=1, max_size=8)
@@ -81,3 +81,35 @@ def test_no_flows_are_an_empty_table():
     pooled = pooled_flows([pack_table(none), pack_table(none)])
     assert pooled is not None
     assert len(pooled.keys) == 0
+
+
+def plan_of(given_flows: dict[int, dict[int, float]], used: list[int], previous: Plan | None) -> Plan:
+    """The plan after a batch in which sources had these flows, and tuples of the `used` keys."""
+    return without_idle(Plan(table=table(given_flows), hot_keys=np.array(used, np.uint64)), previous)
+
+
+def test_a_key_that_no_source_has_seen_for_64_plans_is_forgotten():
+    flows = {key: {key: 0.5, key + 1: 0.5} for key in (3, 5, 7)}
+    plan, sizes = None, []
+    for batch in range(140):
+        # 3 is always there; 5 comes back in time; 7 is seen in the first batch only.
+        used = [3, 5, 7] if batch == 0 else [3, 5] if batch == 64 else [3]
+        known = flows if plan is None else {key: flows[key] for key in plan.table.keys.tolist()}
+        plan = unpack_plan(pack_plan(plan_of(known, used, plan)))
+        sizes.append(plan.table.keys.tolist())
+    assert sizes[:64] == [[3, 5, 7]] * 64
+    assert sizes[64] == [3, 5, 7]
+    assert sizes[65:129] == [[3, 5]] * 64
+    assert sizes[129:] == [[3]] * 11
+    assert listed(plan.table) == {3: {3: 0.5, 4: 0.5}}
+    assert len(plan.idle) == 0
+
+
+def test_a_plan_says_how_long_its_keys_have_been_idle():
+    first = plan_of({3: {1: 1.0}, 5: {1: 1.0}}, [3, 5], None)
+    assert len(first.idle) == 0
+    second = plan_of({3: {1: 1.0}, 4: {2: 1.0}, 5: {1: 1.0}}, [5], first)
+    assert (second.table.keys.tolist(), second.idle.tolist()) == ([3, 4, 5], [1, 1, 0])
+    third = plan_of({3: {1: 1.0}, 5: {1: 1.0}}, [5], unpack_plan(pack_plan(second)))
+    assert (third.table.keys.tolist(), third.idle.tolist()) == ([3, 5], [2, 0])
+    assert without_idle(Plan(), third).table is None

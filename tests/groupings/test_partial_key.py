@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import KeyGrouping, PartialKeyGrouping, Report
@@ -17,9 +18,7 @@ from . import reference
 
 UNIVERSE = hash_keys(np.arange(100))
 
-streams = st.lists(st.integers(0, 5) | st.integers(0, 99), max_size=200).map(
-    lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)]
-)
+streams = skewed(UNIVERSE, most=600)
 
 
 def imbalance(routes: np.ndarray, n_workers: int) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from anabranch.groupings import Plan, Report, ShuffleGrouping, Table
 from anabranch.groupings.plan import (
     pack_plan,
     pack_report,
+    pool_cold,
     pool_hot_keys,
     pool_seconds,
     to_all,
@@ -33,6 +37,21 @@ def test_counts_of_a_key_add_up_over_the_reports_and_come_heaviest_first():
     assert keys.dtype == np.uint64
     assert counts.dtype == np.int64
     assert [len(array) for array in pool_hot_keys([Report()])] == [0, 0]
+
+
+def at_worker(worker: int, tuples: int, hot_counts: list[int], n_workers: int = 3) -> Report:
+    worker_tuples = np.zeros(n_workers, np.int64)
+    worker_tuples[worker] = tuples
+    return replace(hot(list(range(len(hot_counts))), hot_counts), worker_tuples=worker_tuples)
+
+
+def test_cold_tuples_are_those_of_a_worker_without_its_heaviest_keys():
+    reports = [at_worker(0, 10, [4, 3]), at_worker(2, 7, [7]), at_worker(0, 6, [1]), at_worker(3, 5, [2], 4)]
+    assert pool_cold(reports).tolist() == [3 + 5, 0, 0, 3]
+    # A sketch may count too much.
+    assert pool_cold([at_worker(1, 4, [9])]).tolist() == [0, 0, 0]
+    # Nothing is known of who is at home at several workers, nor of workers that name no keys.
+    assert pool_cold([workers([3, 4], [1.0, 1.0]), workers([3, 0], [1.0, 0.0]), hot([5], [7])]).tolist() == []
 
 
 def test_seconds_per_tuple_are_pooled_and_old_figures_stay_where_nothing_came():
@@ -80,19 +99,56 @@ def test_a_table_lists_the_workers_of_a_key():
 # --- as bytes
 
 
-def test_a_report_and_a_plan_survive_as_bytes():
-    report = Report(3.5, 7, np.array([4, 3]), np.array([0.5, 0.25]), np.array([9], np.uint64), np.array([6]), b"own")
-    back = unpack_report(pack_report(report))
-    for name in ("now", "tuples", "sketch"):
-        assert getattr(back, name) == getattr(report, name)
-    for name in ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts"):
-        assert getattr(back, name).tolist() == getattr(report, name).tolist()
-    for table in (None, to_all(np.array([9], np.uint64), 3), to_all(np.zeros(0, np.uint64), 3)):
-        plan = Plan(2, 7, report.hot_keys, report.hot_counts, report.worker_seconds, 5, 1.5, 0.25, table)
-        again = unpack_plan(pack_plan(plan))
-        assert pack_plan(again) == pack_plan(plan)
-        assert (again.version, again.sources, again.now, again.step_s) == (2, 5, 1.5, 0.25)
-        assert (again.table is None) == (table is None)
+def as_lists(value: Any) -> Any:
+    """To be compared by `==`, with the types of arrays."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.name, value.tolist()
+    if is_dataclass(value):
+        return {field.name: as_lists(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def assert_set(value: Report | Plan) -> None:
+    """No field has its default, or losing it would not show."""
+    given, default = as_lists(value), as_lists(type(value)())
+    assert [name for name in given if given[name] == default[name]] == []
+
+
+def test_every_field_of_a_report_survives_as_bytes():
+    report = Report(
+        now=3.5,
+        tuples=7,
+        worker_tuples=np.array([4, 3]),
+        worker_seconds=np.array([0.5, 0.25]),
+        hot_keys=np.array([9], np.uint64),
+        hot_counts=np.array([6]),
+        sketch=b"own",
+        partials=11,
+    )
+    assert_set(report)
+    assert as_lists(unpack_report(pack_report(report))) == as_lists(report)
+
+
+@pytest.mark.parametrize("keys", [[9], []])
+def test_every_field_of_a_plan_survives_as_bytes(keys):
+    plan = Plan(
+        version=2,
+        tuples=7,
+        hot_keys=np.array([9], np.uint64),
+        hot_counts=np.array([6]),
+        seconds_per_tuple=np.array([0.5, 0.25]),
+        sources=5,
+        now=1.5,
+        step_s=0.25,
+        table=to_all(np.array(keys, np.uint64), 3),
+        keys=41,
+        cold_tuples=np.array([8, 1]),
+        clock=99.5,
+        idle=np.array([3]),
+    )
+    assert_set(plan)
+    assert as_lists(unpack_plan(pack_plan(plan))) == as_lists(plan)
+    assert as_lists(unpack_plan(pack_plan(Plan()))) == as_lists(Plan())
 
 
 @pytest.mark.parametrize("data", [b"", b"ANBR", pack_report(Report())[:-1], pack_report(Report()) + b"x"])

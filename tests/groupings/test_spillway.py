@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,10 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import Plan, Report, Spillway
+from anabranch.groupings import Plan, Report, Spillway, flows
 from anabranch.groupings.flow_tables import flows_of
 from anabranch.groupings.flows import SPLIT
-from anabranch.groupings.plan import pack_table
+from anabranch.groupings.plan import pack_plan, pack_table, unpack_plan
 from anabranch.hashing import MultiplyShift, hash_keys
 
 
@@ -384,6 +385,42 @@ def test_few_keys_that_are_all_alike_need_few_replicas_and_no_new_ones(n_workers
     assert np.mean([loads(chunk, n_workers).max() / (router.chunk / n_workers) for chunk in late]) <= 1.1
 
 
+@pytest.mark.parametrize("n_workers", [2, 8])
+def test_a_source_that_hears_of_no_plan_remembers_how_far_each_worker_is_ahead(n_workers):
+    """By the tuples that it really sent there, not by those that it counts with in the meantime."""
+    chunk, memory = 1000, 4.0
+    router = Spillway(chunk=chunk, memory=memory, tolerance=0.3).build(n_workers, n_sources=3)
+    target, ahead = chunk / n_workers, np.zeros(n_workers)
+    for seed in range(8):
+        sent = loads(router.route(zipf(chunk, 300, 0.8, seed)), n_workers)
+        ahead = np.clip(ahead * (1 - 0.1 / memory) + (sent - target) / memory, 0, 0.5 * target)
+        assert router.offsets == pytest.approx(ahead)
+    assert ahead.max() > 0
+
+
+def test_the_shares_of_a_split_key_are_those_of_its_tuples():
+    """The next chunk is levelled from there."""
+    router, n_workers = Spillway(chunk=5000).build(8), 8
+    for seed in range(4):
+        keys = zipf(5000, 500, 1.4, seed)
+        routed = router.route(keys)
+        listed = zip(*(array.tolist() for array in flows.listed(router.flows, recent=1)), strict=True)
+        for key, worker, part in listed:
+            sent = loads(routed[keys == key], n_workers)
+            assert part == pytest.approx(sent[worker] / sent.sum())
+    assert router.flows.counts[SPLIT] >= 2
+
+
+def test_the_heat_of_a_key_halves_in_ten_chunks():
+    router, hot = Spillway(chunk=1000).build(4), hash_keys([10**6])
+    chunks = zipf(11_000, 500, 0.5, 0).reshape(11, 1000)
+    chunks[0, :600], chunks[10, 0] = hot, hot[0]
+    for chunk in chunks:
+        router.route(chunk)
+    report = router.report()
+    assert report.hot_counts[report.hot_keys == hot].tolist() == [301]
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -425,3 +462,45 @@ def test_a_source_estimates_the_keys_of_all_within_a_factor_of_three_while_they_
     for window in keys.reshape(n_windows, -1):
         router.route(window[::n_sources].copy())
     assert 1 / 3 < router._all_keys() / len(np.unique(keys)) < 3
+
+
+STEADY, RETURNING = hash_keys([10**7, 10**7 + 1])
+
+
+def batch_by_batch(n_batches: int, n_sources: int = 2) -> Iterator[tuple[Plan, np.ndarray, np.ndarray]]:
+    """The plan after each batch, its tuples and their routes, with new routers in every batch, as on Spark.
+
+    STEADY is always hot, RETURNING in every 50th batch, and every tenth batch a key that never was before.
+    """
+    grouping, plan = Spillway(chunk=400, capacity=512), None
+    rng, others = np.random.default_rng(0), zipf(100_000, 5000, 1.4, 0)
+    for batch in range(n_batches):
+        hot = [STEADY, RETURNING if batch % 50 == 0 else hash_keys([10**6 + batch // 10])[0]]
+        keys = rng.permutation(np.concatenate([np.repeat(hot, 80), rng.choice(others, 400 * n_sources - 160)]))
+        routers = grouping.build_all(n_sources, 8)
+        routed = np.empty(len(keys), np.int32)
+        for source, router in enumerate(routers):
+            if plan is not None:
+                router.follow(plan)
+            routed[source::n_sources] = router.route(np.ascontiguousarray(keys[source::n_sources]))
+        plan = unpack_plan(pack_plan(grouping.fold(plan, [router.report() for router in routers])))
+        yield plan, keys, routed
+
+
+def test_plans_do_not_grow_with_every_key_that_was_ever_split():
+    plans = [plan for plan, _, _ in batch_by_batch(2500)]
+    flows_in = [len(flows_of(plan.table)[0]) for plan in plans]
+    sizes = [len(pack_plan(plan)) for plan in plans]
+    assert max(flows_in[500:]) <= 1.1 * max(flows_in[100:500])
+    assert max(sizes[500:]) <= 1.1 * max(sizes[100:500])
+    assert all(set(plan.hot_keys.tolist()) <= set(plan.table.keys.tolist()) for plan in plans)
+
+
+def test_flows_of_a_key_that_is_still_hot_or_comes_back_soon_stay():
+    workers: dict[int, set[int]] = {int(STEADY): set(), int(RETURNING): set()}
+    for batch, (plan, keys, routed) in enumerate(batch_by_batch(300)):
+        assert set(workers) <= set(plan.table.keys.tolist())
+        for key, before in workers.items():
+            used = set(routed[keys == key].tolist())
+            assert batch < 150 or used <= before
+            before |= used

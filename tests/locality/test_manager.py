@@ -114,6 +114,20 @@ def test_load_alone_is_reason_enough():
     assert max(decision.placement.makespans) <= 1.05
 
 
+def test_moving_takes_as_long_as_the_server_that_sends_or_receives_most():
+    """All keys are on one of four servers, and are dealt out to all."""
+    routers = Placement.hashed(2, 4).routers()
+    here = (routers[0].route(FIRST) == 0) & (routers[1].route(SECOND) == 0)
+    manager = Manager(4, method="greedy", servers=Servers(remote_s=0.25, bandwidth=100.0), state_bytes=50.0)
+    decision = manager.decide([Pairs.exact(FIRST[here], SECOND[here], np.full(here.sum(), 10**9))])
+    moved = sum(map(len, decision.moved))
+    assert moved > here.sum()
+    assert decision.cost_s == pytest.approx(moved * (0.25 + 50 / 100))
+    # The way back takes as long: what several have sent, one receives.
+    back = manager._cost_s(decision.placement, Placement.hashed(2, 4), decision.moved)
+    assert back == pytest.approx(decision.cost_s)
+
+
 @settings(max_examples=5)
 @given(seed=st.integers(0, 50), by=st.integers(0, 5))
 def test_the_same_history_gives_the_same_decision(seed, by):

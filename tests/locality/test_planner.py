@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError, InputError, MissingExtraError
+from anabranch.groupings import TableGrouping
 from anabranch.hashing import hash_keys
 from anabranch.locality import METHODS, Pairs, Placement, plan
 from anabranch.locality.packing import pack
@@ -202,6 +204,18 @@ def test_servers_keep_their_numbers_where_little_has_changed(method):
     assert moved <= sum(int(changed.sum()) for changed in before.moved(unnumbered, keys))
     if method == "greedy":
         assert moved == 0
+
+
+@planners
+def test_servers_take_the_numbers_that_they_had_whatever_these_were(method):
+    pairs = random_pairs(5_000, 1)
+    found = plan(pairs, 5, method=method)
+    tables = tuple(TableGrouping(table.keys, (table.workers + 2) % 5) for table in found.tables)
+    before = replace(found, tables=tables)
+    again = plan(pairs, 5, method=method, previous=before)
+    keys = [table.keys for table in tables]
+    assert not any(changed.any() for changed in before.moved(again, keys))
+    assert all(changed.any() for changed in before.moved(found, keys))
 
 
 def test_a_placement_of_another_size_is_no_previous_one():

@@ -112,6 +112,18 @@ def test_a_hot_key_keeps_no_server_busy_alone():
     assert packed.tables[1] == parts.tables[1]
 
 
+@pytest.mark.parametrize(("seed", "z", "n_keys"), [(3, 1.5, 300), (4, 1.5, 300), (4, 2.0, 400), (10, 1.3, 600)])
+def test_what_spread_keys_bring_is_evened_out_by_the_other_keys(seed, z, n_keys):
+    """The keys of the operator before move last, and what they leave behind moves with them."""
+    rng = np.random.default_rng(seed)
+    region = rng.zipf(z, 20_000) % n_keys
+    own, any_tag = (region * 7 + rng.integers(0, 3, 20_000)) % n_keys, rng.zipf(1.2 + 0.1 * (z == 1.5), 20_000) % n_keys
+    tag = np.where(rng.random(20_000) < 0.5, own, any_tag)
+    parts = plan(Pairs.exact(hash_keys(region), hash_keys(2000 + tag)), 6, method="greedy", split=True)
+    assert len(parts.tables[1].split_keys)
+    assert parts.makespans[1] <= 1.03
+
+
 @pytest.mark.parametrize(
     "hosts",
     [

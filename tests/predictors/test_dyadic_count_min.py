@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
@@ -16,9 +17,7 @@ from anabranch.predictors import AdaptiveCountMin, DyadicCountMin
 # Hashes, and numbers whose prefixes are all alike but for the last.
 UNIVERSE = np.concatenate([hash_keys(np.arange(50)), np.arange(10, dtype=np.uint64), ~np.arange(10, dtype=np.uint64)])
 
-streams = st.lists(st.integers(0, 3) | st.integers(0, len(UNIVERSE) - 1), min_size=1, max_size=200).map(
-    lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)]
-)
+streams = skewed(np.random.default_rng(0).permutation(UNIVERSE), most=600, least=1)
 shares = st.floats(0.01, 0.99)
 
 

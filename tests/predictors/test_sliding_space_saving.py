@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
@@ -15,9 +16,7 @@ from anabranch.predictors import SlidingSpaceSaving
 
 UNIVERSE = hash_keys(np.arange(30))
 
-streams = st.lists(st.integers(0, 3) | st.integers(0, 29), max_size=150).map(
-    lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)]
-)
+streams = skewed(UNIVERSE, most=1_200)
 
 
 @settings(max_examples=80)
@@ -41,7 +40,7 @@ def test_hot_keys_are_exact_with_a_counter_a_key(keys, frame, share):
 @settings(max_examples=40)
 @given(keys=streams)
 def test_in_one_frame_a_key_with_its_share_is_found_whatever_the_capacity(keys):
-    predictor = SlidingSpaceSaving(0.25, frame=200, capacity=5)
+    predictor = SlidingSpaceSaving(0.25, frame=1_200, capacity=5)
     predictor.update(keys)
     hot = {key for key, count in Counter(keys.tolist()).items() if count >= max(1, 0.25 * len(keys))}
     assert hot <= set(predictor.hot_keys().tolist())

@@ -139,6 +139,12 @@ def test_windows_with_other_hot_keys_add_up():
     assert at.replication == at.replication_total == 1 + 20 / 18
 
 
+def test_what_one_window_needs_is_needed_by_all_together():
+    """Prices between the capacities, 2 and 3 with two workers and 4 with one, could be met by half a window each."""
+    found = bound(listed([1] * 8), Settings(n_workers=2, window=4), makespans=[1.5])
+    assert found.replications[1].replication_mean == found.replications[1].replication_total == 2
+
+
 def test_a_stream_shorter_than_a_window_is_one():
     found = bound(listed([1, 1, 1, 2, 3]), Settings(n_workers=2, window=100))
     assert (found.share, found.makespan) == (3, 6 / 5)

@@ -213,6 +213,14 @@ def test_offline_greedy_counts_only_the_tuples_that_are_read():
     assert sorted(result.loads.tolist()) == [500.0, 500.0]
 
 
+def test_the_bytes_of_a_router_are_the_most_that_it_had():
+    stream, given = skewed(3000, 50, seed=0), Settings(n_workers=8, window=500)
+    most = simulate(stream, PartialKeyGrouping(), given).router_bytes
+    fewer = tuple(Change(1200, remove=worker) for worker in range(1, 8))
+    assert simulate(stream, PartialKeyGrouping(), replace(given, changes=fewer)).router_bytes == most
+    assert simulate(stream, PartialKeyGrouping(), replace(given, n_workers=1)).router_bytes < most
+
+
 def test_progress_adds_up_to_the_stream():
     steps: list[int] = []
     simulate(skewed(2500, 10, seed=0, batch=400), KeyGrouping(), progress=steps.append)

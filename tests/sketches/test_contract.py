@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch import sketches
 from anabranch.errors import ConfigError
@@ -39,7 +39,7 @@ UNIVERSE = hash_keys(np.arange(40))
 
 every_sketch = pytest.mark.parametrize("cls", [getattr(sketches, name) for name in sketches.__all__])
 every_counting_sketch = pytest.mark.parametrize("cls", COUNTING)
-streams = st.lists(st.integers(0, 29), max_size=120).map(lambda ranks: UNIVERSE[np.array(ranks, dtype=np.int64)])
+streams = skewed(UNIVERSE[:30], most=300)
 
 
 def true_counts(*parts: np.ndarray) -> np.ndarray:

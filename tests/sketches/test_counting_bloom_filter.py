@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.hashing import hash_keys
 from anabranch.sketches import CountingBloomFilter
 
 UNIVERSE = hash_keys(np.arange(200_000))
 
-operations = st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=150)
+# Whether a key is appended or deleted, and its rank.
+operations = skewed(
+    np.random.default_rng(0).permutation([(way, rank) for way in (0, 1) for rank in range(31)]), most=300
+)
 
 
 @settings(max_examples=60)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.drawn import skewed
 
 from anabranch.hashing import hash_keys
 from anabranch.sketches import EpochCounters
@@ -17,8 +18,7 @@ UNIVERSE = hash_keys(np.arange(120))
 capacities = st.sampled_from([1, 2, 5, 6, 30, 200])
 epochs = st.sampled_from([1, 3, 20, 1000])
 alphas = st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0])
-ranks = st.integers(0, 3) | st.integers(0, 99)
-streams = st.lists(ranks, max_size=250).map(lambda drawn: UNIVERSE[np.array(drawn, dtype=np.int64)])
+streams = skewed(UNIVERSE[:100], most=500)
 
 
 class Reference:
@@ -102,6 +102,12 @@ def test_an_epoch_shrinks_the_counts(alpha):
     sketch.update(UNIVERSE[[3]])
     assert sketch.estimate(UNIVERSE[:4]).tolist() == [3 * alpha, 2 * alpha, alpha, 1]
     assert sketch.total == 6 * alpha + 1
+
+
+def test_by_default_an_epoch_has_a_thousand_tuples_and_leaves_a_fifth():
+    sketch = EpochCounters()
+    sketch.update(np.full(1_001, UNIVERSE[0]))
+    assert sketch.estimate(UNIVERSE[:1]).tolist() == [1_000 * 0.2 + 1]
 
 
 def test_one_counter_belongs_to_the_last_key():

@@ -138,6 +138,8 @@ class DynamicKeyRouter(Router):
         self.loads = np.zeros(n_workers, dtype=np.int64)
         self.tally = np.zeros(3, dtype=np.int64)
         self.times = np.array([np.nan, 0.0, 0.0])
+        # When the next tuple would come. Batches may begin before the last one ended: their pace is only estimated.
+        self.latest = np.full(1, -np.inf)
         self.size = np.zeros(1, dtype=np.int64)
         self.items = _items(1024)
         self.table = slot_table.empty(1024)
@@ -153,6 +155,8 @@ class DynamicKeyRouter(Router):
         return int(self.tally[_SCALE_DOWNS])
 
     def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+        now = max(now, float(self.latest[0]))
+        self.latest[0] = now + len(keys) * self.step_s
         if np.isnan(self.times[_STARTED]):
             self.times[:] = now, now + self.grouping.teenage_s, now + self.grouping.old_s
         homes = MultiplyShift().first(keys, self.n_workers, self.seed)
@@ -230,7 +234,7 @@ class DynamicKeyRouter(Router):
         np.minimum(self.items.spread, max(2, self.grouping.max_workers(self.n_workers)), out=self.items.spread)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        own = {name: getattr(self, name) for name in ("loads", "tally", "times", "size", "table")}
+        own = {name: getattr(self, name) for name in ("loads", "tally", "times", "latest", "size", "table")}
         return {**own, **{f"items.{name}": array for name, array in self.items._asdict().items()}}
 
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings.plan import Table, unpack_table
+from anabranch.groupings.plan import Plan, Table, unpack_table
 
 # Places in a table for each flow of a key: shares are right to this part of an even one.
 _PLACES_EACH = 16
+# Plans that follow each other in which no source has a tuple of a key; then its flows are forgotten.
+_MOST_IDLE = 64
 
 
 def table_of(keys: NDArray[np.uint64], workers: NDArray[np.int32], parts: NDArray[np.float64]) -> Table:
@@ -49,3 +52,32 @@ def pooled_flows(packed: Sequence[bytes]) -> Table | None:
     pairs, inverse = np.unique(rows * n_workers + workers, return_inverse=True)
     pooled: NDArray[np.float64] = np.bincount(inverse, weights=shares, minlength=len(pairs)).astype(np.float64)
     return table_of(distinct[pairs // n_workers], (pairs % n_workers).astype(np.int32), pooled)
+
+
+def without_idle(plan: Plan, previous: Plan | None) -> Plan:
+    """The plan without the flows that have been idle for long. Its `hot_keys` are the keys that sources had tuples of.
+
+    Routers cannot tell how long: on Spark each begins anew in every batch, and what it learned is all it knows.
+    """
+    if plan.table is None:
+        return plan
+    keys = plan.table.keys
+    idle = np.where(np.isin(keys, plan.hot_keys), 0, 1 + _idle_before(keys, previous))
+    kept = idle <= _MOST_IDLE
+    table, idle = _rows(plan.table, kept), idle[kept]
+    return replace(plan, table=table, idle=idle if idle.any() else idle[:0])
+
+
+def _idle_before(keys: NDArray[np.uint64], previous: Plan | None) -> NDArray[np.int64]:
+    """For each key, how long it had been idle when the plan before was made; 0 for one that it does not have."""
+    out = np.zeros(len(keys), np.int64)
+    if previous is not None and previous.table is not None and len(previous.idle):
+        _, here, there = np.intersect1d(keys, previous.table.keys, assume_unique=True, return_indices=True)
+        out[here] = previous.idle[there]
+    return out
+
+
+def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
+    """These keys of a table."""
+    sizes = np.diff(table.offsets)
+    return Table(table.keys[kept], np.append(0, np.cumsum(sizes[kept])), table.workers[np.repeat(kept, sizes)])

@@ -113,6 +113,11 @@ class Plan:
         Partial states of the last batch, about its distinct keys; 0 when that is not known.
     cold_tuples
         Tuples per home worker of the keys that are not among `hot_keys`; empty when that is not known.
+    clock
+        What the clock said when the plan was made. The stream's own time goes on from plan to plan by as much as the
+        clock does, and stands still where the clock was set back.
+    idle
+        For each key of `table`, the plans since any source had a tuple of it; empty where that is 0 for all of them.
     """
 
     version: int = 0
@@ -126,6 +131,8 @@ class Plan:
     table: Table | None = None
     keys: int = 0
     cold_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
+    clock: float = 0.0
+    idle: NDArray[np.int64] = field(default_factory=_no_counts)
 
 
 def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -181,7 +188,7 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
 
 _REPORT_ARRAYS = ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts")
 _PLAN_ARRAYS = ("hot_keys", "hot_counts", "cold_tuples", "seconds_per_tuple")
-_PLAN_NUMBERS = ("version", "tuples", "keys", "sources", "now", "step_s")
+_PLAN_NUMBERS = ("version", "tuples", "keys", "sources", "now", "step_s", "clock")
 
 
 def pack_report(report: Report) -> bytes:
@@ -204,6 +211,8 @@ def pack_plan(plan: Plan) -> bytes:
     arrays = {name: getattr(plan, name) for name in _PLAN_ARRAYS}
     if plan.table is not None:
         arrays |= {f"table.{f.name}": getattr(plan.table, f.name) for f in fields(plan.table)}
+    if len(plan.idle):
+        arrays["idle"] = plan.idle
     header = {name: getattr(plan, name) for name in _PLAN_NUMBERS}
     return snapshot.pack({"kind": "plan", **header}, arrays)
 
@@ -215,7 +224,7 @@ def unpack_plan(data: bytes) -> Plan:
     table = Table(**columns) if columns else None
     numbers: dict[str, Any] = {name: header[name] for name in _PLAN_NUMBERS}
     found: dict[str, Any] = {name: arrays[name] for name in _PLAN_ARRAYS}
-    return Plan(**numbers, **found, table=table)
+    return Plan(**numbers, **found, table=table, idle=arrays.get("idle", _no_counts()))
 
 
 def _unpack(data: bytes, kind: str, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anabranch.errors import ConfigError
 from anabranch.groupings import arcs, flows, spill
 from anabranch.groupings.chunk import Chunk, work_space
-from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of
+from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of, without_idle
 from anabranch.groupings.flows import Flows
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report, Table, pack_table
@@ -129,9 +129,9 @@ class Spillway(Grouping):
         return SpillwayRouter(self, n_workers, source, n_sources, seed)
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
-        """Pool the flows of all sources, so that each may use what another has made."""
+        """Pool the flows of all sources, so that each may use what another has made; those long idle are left out."""
         table = pooled_flows([report.sketch for report in reports if report.sketch])
-        return replace(super().fold(previous, reports), table=table)
+        return without_idle(replace(super().fold(previous, reports), table=table), previous)
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Flows for counts that are known beforehand; those of the table before are kept as far as they serve."""
@@ -316,7 +316,10 @@ class SpillwayRouter(MeasuringRouter):
 
     def report(self) -> Report:
         keys, workers, parts = flows.listed(self.flows, _RECENT)
-        hot = slice(0, int(self.flows.counts[flows.SPLIT]))
+        age = self.flows.counts[flows.CHUNKS] - self.flows.seen
+        n_split = int(self.flows.counts[flows.SPLIT])
+        # A key that was only learned from a plan has no heat.
+        hot = np.flatnonzero((self.flows.heat[:n_split] > 0.0) & (age[:n_split] <= _RECENT))
         counts = np.rint(self.flows.heat[hot]).astype(np.int64)
         order = np.lexsort((self.flows.keys[hot], -counts))
         return Report(

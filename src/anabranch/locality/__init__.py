@@ -10,3 +10,7 @@ from anabranch.locality.seats import Seats
 from anabranch.locality.servers import Servers
 
 __all__ = ["METHODS", "Decision", "KeyGraph", "Manager", "PairCounts", "Pairs", "Placement", "Seats", "Servers", "plan"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

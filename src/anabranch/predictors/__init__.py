@@ -10,3 +10,7 @@ from anabranch.predictors.sliding_space_saving import SlidingSpaceSaving
 ALL: tuple[type[Predictor], ...] = (Coin, DyadicCountMin, AdaptiveCountMin, SlidingSpaceSaving)
 
 __all__ = ["ALL", "AdaptiveCountMin", "Coin", "DyadicCountMin", "Predictor", "Score", "SlidingSpaceSaving", "evaluate"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

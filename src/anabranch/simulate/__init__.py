@@ -27,3 +27,7 @@ __all__ = [
     "simulate_chain",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

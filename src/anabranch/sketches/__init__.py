@@ -7,3 +7,7 @@ from anabranch.sketches.epoch_counters import EpochCounters
 from anabranch.sketches.space_saving import SpaceSaving
 
 __all__ = ["CoinSynopsis", "CountMin", "CountingBloomFilter", "EpochCounters", "SpaceSaving"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
