@@ -34,7 +34,7 @@ from dev.kafka import Broker, connector_jars
 
 from anabranch.aggregates import Count
 from anabranch.apps import Balancing, Checkpoint, FileSource, FolderSink, KafkaSource, Pipeline, Sink, Source, WordCount
-from anabranch.apps.kafka import KafkaAddress
+from anabranch.apps.kafka_address import KafkaAddress
 from anabranch.apps.produce import Produce
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway
 from anabranch.spark import balance

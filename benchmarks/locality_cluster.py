@@ -118,6 +118,7 @@ def run(spark: SparkSession, files: Path, folder: Path, every: int, padding: int
     for progress in query.recentProgress:
         if progress["numInputRows"]:
             metrics = chain_metrics(str(folder / "ledger"), progress)
+            assert metrics is not None, "no worker left a report"
             batches.append(Batch(metrics, *bytes_read[metrics.batch]))
     return batches, sink
 

@@ -175,7 +175,7 @@ def streamed(spark: SparkSession, folder: Path, build: Build, n_sources: int = N
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         query.awaitTermination()
         progress = [json.loads(p.json) for p in query.recentProgress if p["numInputRows"]][1:]
-        yield Run(progress, [m for p in progress if (m := batch_metrics(ledger, p)).tuples]), checkpoint
+        yield Run(progress, [m for p in progress if (m := batch_metrics(ledger, p)) and m.tuples]), checkpoint
 
 
 def simulated_replication(name: str, stream: Stream, tuples: int, n_batches: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -29,6 +29,23 @@ def create(servers: str, topic: str, partitions: int = 2, **config: str) -> str:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([made])[topic].result(_WAIT_S)
     return topic
+
+
+def delete(servers: str, topic: str) -> None:
+    """Delete a topic, and wait until the broker no longer has it."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(_WAIT_S)
+    end = time.monotonic() + _WAIT_S
+    while topic in admin.list_topics(timeout=_WAIT_S).topics and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def cut(servers: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Remove the records before an offset in each of these partitions, as retention does."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    for done in admin.delete_records(places).values():
+        done.result(_WAIT_S)
 
 
 def send(servers: str, topic: str, values: Iterable[bytes | None]) -> None:

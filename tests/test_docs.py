@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from anabranch.groupings import Report
 
 pytestmark = pytest.mark.spark
 
@@ -40,6 +43,11 @@ def test_the_other_examples_of_the_guide_run(spark, tmp_path, capsys):
     trades = spark.createDataFrame([], "symbol string, price double, time timestamp")
     query = SimpleNamespace(lastProgress={"id": "a", "batchId": 0, "durationMs": {}})
     names: dict[str, object] = {"trades": trades, "query": query}
+    from anabranch.spark import Ledger
+
+    ledger = Ledger(str(tmp_path / "ledger"))
+    ledger.claim({})
+    ledger.write_report("a", 0, "worker-000000", Report(tuples=3, worker_tuples=np.array([3])))
     _, *others = blocks("docs/spark.md")
     assert len(others) == 2
     for block in others:

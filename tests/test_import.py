@@ -12,8 +12,9 @@ import pytest
 import anabranch
 
 HEAVY = {"matplotlib", "numba", "numpy", "pandas", "plotly", "pyarrow", "pyspark", "rich"}
+# A folder inside one of them exports through it.
 PACKAGES = sorted(
-    {"anabranch"} | {module.name for module in pkgutil.walk_packages(anabranch.__path__, "anabranch.") if module.ispkg}
+    {"anabranch"} | {module.name for module in pkgutil.iter_modules(anabranch.__path__, "anabranch.") if module.ispkg}
 )
 
 
@@ -47,6 +48,12 @@ def test_every_name_that_a_package_exports_is_there(package):
     assert len(module.__all__) == len(set(module.__all__))
     for name in module.__all__:
         assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_lists_its_public_names_and_not_its_files(package):
+    module = importlib.import_module(package)
+    assert set(dir(module)) - {"__version__"} == set(module.__all__)
 
 
 def test_subpackages_are_listed_and_an_unknown_one_is_an_attribute_error():

@@ -1,8 +1,13 @@
 """Errors, named for what happened. Each message states the rule, the value and the remedy."""
 
+from anabranch.printable import printable
+
 
 class AnabranchError(Exception):
-    """Base of every error that anabranch raises on purpose."""
+    """Base of every error that anabranch raises on purpose; its text is one line, whatever values it quotes."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(AnabranchError, ValueError):
@@ -19,6 +24,10 @@ class SnapshotError(AnabranchError, ValueError):
 
 class QueryError(AnabranchError, RuntimeError):
     """A running query failed; the message names the innermost cause."""
+
+
+class UnknownMethodError(AnabranchError, AttributeError):
+    """An object has no method of this name; the message names those that it has."""
 
 
 class MissingExtraError(AnabranchError, ImportError):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
@@ -36,6 +37,18 @@ def test_weights_that_cancel_have_no_mean() -> None:
     mean, groups = WeightedMean("x", "y"), Groups(np.array([0, 0, 1, 1]), 2)
     states = mean.add(groups, pa.array([1.0, 2.0, 3.0, 4.0]), pa.array([0.1, -0.1, 1e-300, 1e-300]))
     assert mean.result(*states).to_pylist() == [None, 3.5]
+
+
+def test_weights_without_a_place_in_the_limbs_count() -> None:
+    mean, groups = WeightedMean("x", "y"), Groups(np.array([0, 0, 1, 1]), 2)
+    states = mean.add(groups, pa.array([1e300, 4e300, 1e-300, 4e-300]), pa.array([2e-300, 1e-300, 2e300, 1e300]))
+    assert mean.result(*states).to_pylist() == pytest.approx([2e300, 2e-300], rel=1e-15)
+
+
+def test_zero_over_a_negative_weight_is_plain_zero() -> None:
+    mean, groups = WeightedMean("x", "y"), Groups(np.zeros(2, np.int64), 1)
+    (found,) = mean.result(*mean.add(groups, pa.array([0.0, -0.0]), pa.array([-1.0, -2.0]))).to_pylist()
+    assert (found, math.copysign(1.0, found)) == (0.0, 1.0)
 
 
 def test_a_tuple_counts_only_where_value_and_weight_are_there() -> None:

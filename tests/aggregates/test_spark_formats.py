@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.aggregates import Aggregate, DistinctCount, Groups, Max, Mean, Min, Quantiles, Sum, Variance
+from anabranch.aggregates import (
+    Aggregate,
+    DistinctCount,
+    Groups,
+    Max,
+    Mean,
+    Min,
+    Quantiles,
+    StateColumn,
+    Sum,
+    Types,
+    Variance,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +96,43 @@ def test_quantiles_of_nothing_are_null(spark: SparkSession) -> None:
     assert result_of(spark, Quantiles("value"), [None, None], pa.float64()) is None
 
 
+def finished(spark: SparkSession, aggregate: Aggregate, types: Types, state: tuple[pa.Array, ...]) -> pa.Array:
+    native, names = aggregate.native_result(types), [column.name for column in aggregate.state(types)]
+    if native is None:
+        return aggregate.result(*state)
+    frame = spark.createDataFrame(pa.Table.from_arrays(list(state), names))
+    return frame.selectExpr(native.format(ansi="TRUE", **{name: name for name in names})).toArrow()[0].combine_chunks()
+
+
+@dataclass(frozen=True)
+class Share(Aggregate):
+    """Different values per value: an aggregate of one's own that is built on two others."""
+
+    value: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.value,)
+
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        return (*DistinctCount(self.value).state(types), StateColumn("n", pa.int64(), "sum"))
+
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        return (*DistinctCount(self.value).add(groups, *columns), groups.count(*columns))
+
+    def native_result(self, types: Types) -> str | None:
+        return f"{DistinctCount(self.value).native_result(types)} / {{n}}"
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64()
+
+
+def test_what_only_spark_computes_can_be_part_of_an_aggregate_of_ones_own(spark: SparkSession) -> None:
+    share, values = Share("value"), pa.array([1, 2, 1, 2, 1, 2, 3, 3])
+    found = finished(spark, share, {"value": values.type}, share.add(one_group(8), values))
+    assert found.to_pylist() == [3 / 8]
+
+
 NUMBERS = [Decimal("12.34"), Decimal("-0.05"), None, Decimal("7.01"), Decimal("7.00")]
 
 
@@ -103,7 +153,7 @@ def test_results_and_types_are_sparks(spark: SparkSession, sql: str) -> None:
     theirs = values.selectExpr(*(f"{name}(value) AS {name}" for name in aggregates)).toArrow()
     for name, aggregate in aggregates.items():
         state = aggregate.add(groups, column)
-        ours = state[0] if len(state) == 1 else aggregate.result(*state)
+        ours = finished(spark, aggregate, types, state)
         assert ours.type == aggregate.result_type(types) == theirs.schema.field(name).type
         exact = name in ("min", "max") or pa.types.is_decimal(ours.type)
         expected = theirs[name].to_pylist()

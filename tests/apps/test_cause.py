@@ -38,6 +38,27 @@ def test_an_error_of_python_code_comes_before_what_java_made_of_it():
     assert root_cause(RuntimeError(PYTHON)) == "sum of price must fit into 64 bits, got more; cast it to double"
 
 
+def test_the_java_behind_a_call_from_python_is_the_cause():
+    text = """Job aborted. Traceback (most recent call last):
+  File "sink.py", line 1, in write
+    records.save()
+py4j.protocol.Py4JJavaError: An error occurred while calling o712.save.
+: org.apache.spark.SparkException: the disk is full
+\tat org.apache.spark.scheduler.DAGScheduler.failJob(DAGScheduler.scala:1)
+"""
+    assert root_cause(RuntimeError(text)) == "the disk is full (SparkException)"
+
+
+def test_a_checkpoint_of_other_states_is_told_in_words():
+    marks = "".join(f",StructField(max,DecimalType(7,{scale}),true)" for scale in range(3))
+    text = (
+        "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match.\nExisting value_schema="
+        f"StructType(StructField(sum,LongType,true)) and new value_schema=StructType(StructField(sum,LongType,true)"
+        f"{marks})"
+    )
+    assert root_cause(RuntimeError(text)).startswith("the checkpoint holds states of other keys or aggregates")
+
+
 def test_a_text_without_exceptions_is_its_first_line_and_never_endless():
     assert root_cause(RuntimeError("no luck\nat all")) == "no luck"
     assert root_cause(RuntimeError()) == "RuntimeError"

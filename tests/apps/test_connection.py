@@ -22,6 +22,7 @@ from anabranch.apps import (
     WordCount,
 )
 from anabranch.apps.produce import Produce
+from anabranch.apps.read_topic import ReadTopic
 from anabranch.errors import ConfigError, InputError, QueryError
 from anabranch.groupings import KeyGrouping
 from anabranch.streams import Zipf
@@ -171,7 +172,7 @@ def test_a_log_in_opens_a_broker_to_producer_reader_and_writer(spark, broker, tm
     written = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert PASSWORD.encode() not in written
     with pytest.raises(InputError, match=f"{servers} has no topic closed, or none that this user may see"):
-        KafkaAddress(servers, "closed").check_topic(known)
+        ReadTopic(KafkaAddress(servers, "closed"), known, Checkpoint(str(tmp_path / "closed"))).check()
 
     other = LOGIN.replace("plain.PlainLogin", "scram.ScramLogin") if tls else LOGIN
     wrong = Connection(dict(known.properties) | {"sasl.jaas.config": other})

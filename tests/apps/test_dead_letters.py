@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyarrow.parquet as pq
 import pytest
 
 from anabranch.apps import Balancing, Checkpoint, Events, FolderSink, KafkaSink, KafkaSource, MemorySink, Pipeline, Vwap
 from anabranch.apps.dead_letters import DeadLetters
+from anabranch.apps.gaps import Gap
+from anabranch.apps.read_topic import ReadTopic
+from anabranch.apps.topic_offsets import TopicOffsets
 from anabranch.errors import InputError, QueryError
 from anabranch.groupings import KeyGrouping
 
 BAD = {
     b"not JSON at all": "not JSON",
-    b'{"symbol": "A", "quantity": 1}': "no field price",
+    b'{"symbol": "A", "quantity": 1}': "no value in price",
     b'{"symbol": "A", "price": "high", "quantity": 1}': "price is not a double: high",
     b"\xff\xfe": "not UTF-8",
     None: "no value",
@@ -64,10 +68,10 @@ def test_malformed_records_are_put_aside_once_also_after_a_crash(spark, broker, 
     events = Events(on_batch=batches.append, on_late=late.append)
     put_aside = DeadLetters._put_aside
 
-    def crash(self, spark, batch):
+    def crash(self, spark, batch, *counted):
         if batch == 1:
             raise RuntimeError("the power went")
-        return put_aside(self, spark, batch)
+        return put_aside(self, spark, batch, *counted)
 
     monkeypatch.setattr(DeadLetters, "_put_aside", crash)
     with pytest.raises(QueryError, match="the power went"):
@@ -126,6 +130,23 @@ def test_without_a_sink_they_are_counted_and_one_is_kept_as_an_example(spark, le
 
 
 @pytest.mark.spark
+def test_records_that_retention_has_removed_are_told_and_the_others_put_aside(spark, broker, letters):
+    from dev import topics
+
+    notes: list[str] = []
+    letters.note = notes.append
+    topic = letters.source.address.topic
+    topics.cut(broker.servers, topic, {0: 2, 1: 4})
+    assert letters.catch_up(spark) == letters.count == 1
+    assert notes == [
+        f"up to 5 malformed records of batch 0 are lost: topic {topic} had removed 5 records (partition 0, offset 1; "
+        "partition 1, offsets 0 to 3) before they were put aside; the answers have all good records"
+    ]
+    assert letters.catch_up(spark) == 0
+    assert len(notes) == 1
+
+
+@pytest.mark.spark
 def test_a_topic_takes_dead_letters_with_where_they_came_from(spark, broker, letters):
     from dev import topics
 
@@ -141,11 +162,27 @@ def test_a_topic_takes_dead_letters_with_where_they_came_from(spark, broker, let
     assert {row["topic"] for row in rows} == {letters.source.address.topic}
 
 
-def test_a_batch_without_malformed_records_is_not_read_again(tmp_path):
+def test_batches_without_malformed_records_are_not_read_again(tmp_path):
     letters = DeadLetters(KafkaSource("kafka://127.0.0.1:1/none"), Vwap(), {}, Checkpoint(str(tmp_path)))
-    progress = {"batchId": 0, "observedMetrics": {"anabranch_malformed": {"n": 0, "records": 9}}}
-    assert letters.batch(None, progress) == 0  # type: ignore[arg-type]
-    assert (letters.read, letters.good, letters.are_all) == (9, 9, False)
+    for batch in range(2):
+        progress = {"batchId": batch, "observedMetrics": {"anabranch_malformed": {"n": 0, "records": 9}}}
+        assert letters.batch(None, progress) == 0  # type: ignore[arg-type]
+    assert (letters.read, letters.good, letters.are_all) == (18, 18, False)
+
+
+@pytest.mark.parametrize(("found", "told"), [(2, "3 malformed records of batch 4 are lost: "), (5, None)])
+def test_as_many_are_lost_as_the_query_has_counted(tmp_path, monkeypatch, found, told):
+    notes: list[str] = []
+    source = KafkaSource("kafka://127.0.0.1:1/none")
+    letters = DeadLetters(source, Vwap(), {}, Checkpoint(str(tmp_path)), note=notes.append)
+    monkeypatch.setattr(TopicOffsets, "of_batch", lambda *_: ({}, {}))
+    monkeypatch.setattr(ReadTopic, "removed", lambda *_: [Gap(0, 0, 9)])
+    monkeypatch.setattr(DeadLetters, "_remember", lambda *_: found)
+    monkeypatch.setattr(KafkaSource, "malformed", lambda *_: MagicMock())
+    (tmp_path / "anabranch-dead-letters.json").write_text('{"complete": 3}')
+    progress = {"batchId": 4, "observedMetrics": {"anabranch_malformed": {"n": 5, "records": 9}}}
+    assert letters.batch(None, progress) == found  # type: ignore[arg-type]
+    assert [note.partition("topic")[0] for note in notes] == ([told] if told else [])
 
 
 def test_offsets_that_spark_has_deleted_are_an_error(tmp_path):

@@ -46,8 +46,8 @@ def test_a_json_record_is_good_or_has_a_reason(spark: SparkSession):
         b'{"symbol": "A", "price": 1.5, "quantity": 3}': ("A", 1.5, 3),
         b' {"ticker": "A", "value": "1e3", "size": "3", "more": [1]}\n': ("A", 1000.0, 3),
         b'{"symbol": 7, "price": -0.25, "qty": 0}': ("7", -0.25, 0),
-        b'{"symbol": "A", "price": 1.5}': "no field quantity",
-        b'{"symbol": null, "price": 1.5, "quantity": 3}': "no field symbol",
+        b'{"symbol": "A", "price": 1.5}': "no value in quantity",
+        b'{"symbol": null, "price": 1.5, "quantity": 3}': "no value in symbol",
         b'{"symbol": "A", "price": "abc", "quantity": 3}': "price is not a double: abc",
         b'{"symbol": "A", "price": 1, "quantity": 3.5}': "quantity is not a bigint: 3.5",
         b'{"symbol": "A", "price": 1, "quantity": "%s"}' % (b"x" * 500): "quantity is not a bigint: " + "x" * 100,
@@ -101,7 +101,7 @@ def test_damaged_json_is_judged_as_a_part_of_an_object_that_must_be_whole(spark:
     expected = []
     for end, there, *found in read.select("o.end", F.col("o.r").isNotNull(), *fields).collect():
         unreadable = "not JSON" if end is None else None if there else "JSON, but not an object"
-        expected.append(unreadable or ("no field word or line" if found == [None, None] else tuple(found)))
+        expected.append(unreadable or ("no value in word or line" if found == [None, None] else tuple(found)))
     found = parsed(spark, Records("json"), WordCount(), values)
     differing = [row for row in zip(values, found, expected, strict=True) if row[1] != row[2]]
     # from_json does not look closely at what is inside of a list.
@@ -168,9 +168,9 @@ def test_a_csv_record_is_read_by_position(spark: SparkSession):
         b"A,1.5,3": ("A", 1.5, 3),
         b"A,1.5,3\r\n": ("A", 1.5, 3),
         b'"A ""x"", y",1.5,3': ('A "x", y', 1.5, 3),
-        b"A,1.5": "no field quantity",
-        b",1.5,3": "no field symbol",
-        b"": "no field symbol",
+        b"A,1.5": "no value in quantity",
+        b",1.5,3": "no value in symbol",
+        b"": "no value in symbol",
         b"A,1.5,3,4": "more columns than symbol,price,quantity",
         b"A,1.5,3\nB,2.5,4": "more columns than symbol,price,quantity",
         b"A,x,3": "price is not a double: x",
@@ -184,7 +184,7 @@ def test_columns_can_be_named_and_computed(spark: SparkSession):
     other_order = Records("csv", ("n", "symbol", "cents"))
     columns = {"price": "try_cast(cents AS int) / 100", "quantity": "n"}
     values = [b"3,A,150", b"3,A,free", b"three,A,150"]
-    expected = [("A", 1.5, 3), "no field price", "quantity is not a bigint: three"]
+    expected = [("A", 1.5, 3), "no value in price", "quantity is not a bigint: three"]
     assert parsed(spark, other_order, Vwap(), values, columns) == expected
     renamed = {"price": "close", "quantity": "`traded`"}
     values = [b'{"key": "A", "close": 2, "traded": 4}']
@@ -196,7 +196,7 @@ def test_an_optional_field_may_be_missing_but_not_all_of_them(spark: SparkSessio
     posts = [b'{"tag": "a", "state": "NY"}', b'{"tag": "a", "state": "NY", "user": "u"}']
     assert parsed(spark, Records("json"), Hashtags(), posts) == [("a", "NY", None), ("a", "NY", "u")]
     words = [b'{"word": "To"}', b'{"text": "to be"}', b'{"lines": 1}']
-    expected = [("To", None), (None, "to be"), "no field word or line"]
+    expected = [("To", None), (None, "to be"), "no value in word or line"]
     assert parsed(spark, Records("json"), WordCount(), words) == expected
     rows = spark.createDataFrame([(bytearray(word),) for word in words[:2]], "value binary")
     read = WordCount().read(Records("json").parse(rows, WordCount(), {}).drop(REASON))

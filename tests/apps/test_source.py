@@ -4,7 +4,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from anabranch.apps.source import FileSource, GeneratorSource, format_of, source
+from anabranch.apps.file_source import FileSource, format_of
+from anabranch.apps.source import GeneratorSource, source
 from anabranch.errors import ConfigError, InputError
 from anabranch.streams import Zipf
 
@@ -28,9 +29,12 @@ def test_the_format_is_that_of_the_files_that_spark_reads(tmp_path, names, forma
     assert format_of(str(tmp_path)) == format
 
 
-def test_the_format_of_a_single_file_is_its_own(tmp_path):
-    (tmp_path / "_a.csv").write_text("")
-    assert format_of(str(tmp_path / "_a.csv")) == "csv"
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_single_file_is_refused(tmp_path, scheme):
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(ConfigError, match=r"--source must be a folder or a pattern, got the file '.*/a.csv'; name its"):
+        source(f"{scheme}{tmp_path}/a.csv")
+    assert source(f"{scheme}{tmp_path}/*.csv") == FileSource(f"{scheme}{tmp_path}/*.csv")
 
 
 @pytest.mark.parametrize(("names", "there"), [(["a.txt", "b.csv"], "ending in .csv, .txt"), ([], "no files")])

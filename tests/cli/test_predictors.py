@@ -134,12 +134,25 @@ def test_files_that_cannot_be_read(fails, words, tmp_path):
 def test_a_stream_shorter_than_a_window(fails, words, tmp_path):
     expected = "--window must be at most the 4000 tuples of the stream, got '5k'; lower it"
     assert fails(2, *SMALL, "--window", "5k") == expected
-    assert fails(2, "predictors", "--input", words, "--key", "word") == (
+    assert fails(2, "predictors", "--input", words, "--key", "word", "--window", "50k") == (
         "--window must be at most the 300 tuples of the stream, got '50k'; lower it"
     )
     (tmp_path / "words.csv").write_text("word\nto\nbe\n")
     line = fails(1, "predictors", "--input", tmp_path / "words.csv", "--key", "word", "--window", 5)
     assert line == "the stream is shorter than one window of 5 tuples; choose a smaller window"
+
+
+def test_a_short_stream_is_one_window_unless_told(run, fails, words, tmp_path):
+    """How long it is, only reading tells where it is CSV."""
+    file, short = tmp_path / "words.csv", tmp_path / "none.csv"
+    file.write_text("word\n" + "to\nbe\n" * 60)
+    asked = ("--key", "word", "--workers", 1, "--json", "-")
+    for source, more, n in ((words, (), 300), (file, (), 120), (words, ("--tuples", 70), 70)):
+        done = run("predictors", "--input", source, *asked, *more)
+        assert (done.code, done.err) == (0, f"one window of {n} tuples: the stream has no more\n")
+        assert [record["windows"] for record in records(done.out)] == [1] * len(ALL)
+    short.write_text("word\n")
+    assert fails(1, "predictors", "--input", short, *asked).endswith("has no rows; name data with at least one")
 
 
 @pytest.mark.parametrize("name", [name for name in streams.SYNTHETIC if name != "log-normal"])

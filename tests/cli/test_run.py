@@ -5,6 +5,7 @@ import signal
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,10 +16,22 @@ import anabranch.cli.run as run_command
 
 pytest.importorskip("pyspark")
 
-from anabranch.apps import Checkpoint, Connection, DeadLetters, Events, FolderSink, KafkaSink, KafkaSource, Vwap
+from anabranch.apps import (
+    Checkpoint,
+    Connection,
+    DeadLetters,
+    Events,
+    FileSource,
+    FolderSink,
+    KafkaSink,
+    KafkaSource,
+    Pipeline,
+    Vwap,
+)
 from anabranch.cli import ends
 from anabranch.errors import QueryError
 
+CSV_TOPIC = KafkaSource("kafka://a:1/t?format=csv")
 GENERATED = "generator:zipf?keys=20&z=1.2&tuples=600"
 
 
@@ -79,16 +92,29 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
             "geo-trends emulates no work; leave --work-us out",
         ),
         (
+            ("geo-trends", "--source", "x", "--regime", "resident", "--flush-every", "3", "--once"),
+            "a bounded run of geo-trends would leave states on its workers that are in no answer; with --once, leave "
+            "--flush-every out",
+        ),
+        (
             ("word-count", "--source", "x", "--column", "word"),
             "--column takes NAME=COLUMN, as in price=close, got 'word'",
+        ),
+        (
+            ("word-count", "--source", "README.md"),
+            "--source must be a folder or a pattern, got the file 'README.md'; name its folder",
         ),
         (
             ("word-count", "--source", "x", "--format", "orc"),
             "format must be one of text, csv, json, parquet, got 'orc'",
         ),
         (
-            ("word-count", "--source", "x", "--dead-letters", "y"),
-            "--dead-letters is for records of a topic; leave it out with any other --source",
+            ("word-count", "--source", GENERATED, "--dead-letters", "y"),
+            "--dead-letters and --strict are for files and topics; leave them out with the generator",
+        ),
+        (
+            ("word-count", "--source", GENERATED, "--strict"),
+            "--dead-letters and --strict are for files and topics; leave them out with the generator",
         ),
         (
             ("word-count", "--source", "kafka://a:1/t", "--jars", "nowhere"),
@@ -102,6 +128,10 @@ def test_without_pyspark_the_extra_is_named(fails, monkeypatch):
             ("word-count", "--source", "x", "--conf", "executor.memory=4g"),
             "--conf takes NAME=VALUE, as in spark.executor.memory=4g, got 'executor.memory=4g'",
         ),
+        (
+            ("word-count", "--source", "x", "--sink", "out", "--adopt"),
+            "--adopt is for a topic that another query has written; leave it out with any other --sink",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_a_usage_error_before_spark_starts(fails, monkeypatch, args, message):
@@ -109,12 +139,15 @@ def test_what_cannot_be_run_is_a_usage_error_before_spark_starts(fails, monkeypa
     assert fails(2, "run", *args) == message
 
 
-def test_other_settings_than_the_checkpoints_are_an_error_before_spark_starts(run, fails, monkeypatch, tmp_path):
+def test_settings_that_the_checkpoints_states_forbid_are_an_error_before_spark_starts(
+    run, fails, monkeypatch, tmp_path
+):
     monkeypatch.setattr("anabranch.cli.run._run", lambda *_: None)
     asked = ("run", "word-count", "--source", GENERATED, "--checkpoint", tmp_path)
     assert run(*asked).code == 0
-    assert "was made with workers 16, not 4; keep that, or start with a new checkpoint" in fails(
-        2, *asked, "--workers", 4
+    assert run(*asked, "--workers", 4, "--edge", "adaptive", "--grouping", "fish").code == 0
+    assert "was made with regime batch, not resident, and its states hold for nothing else; go on with regime" in fails(
+        2, *asked, "--regime", "resident"
     )
 
 
@@ -131,6 +164,8 @@ def test_topics_go_to_topics_and_malformed_records_into_the_checkpoint(run, monk
     connection = Connection({"sasl.mechanism": "PLAIN"})
     assert made[0][0].source == KafkaSource("kafka://a:1/in?format=csv", None, 5000, connection)
     assert made[0][0].sink == KafkaSink("kafka://a:1/out", "symbol", connection)
+    assert run(*asked, "--adopt").code == 0
+    assert made.pop()[0].sink == KafkaSink("kafka://a:1/out", "symbol", connection, adopt=True)
     assert made[0][2] == {"spark_jars_packages": "g:n:1", "spark_jars": str(tmp_path / "a.jar")}
     assert [pipeline.dead_letters for pipeline, *_ in made] == [
         None,
@@ -141,9 +176,9 @@ def test_topics_go_to_topics_and_malformed_records_into_the_checkpoint(run, monk
 
 @pytest.mark.parametrize(("sink", "where"), [(None, "THEY ARE KEPT NOWHERE"), (FolderSink("d"), "they are in d")])
 def test_a_run_says_where_malformed_records_are(capsys, sink, where):
-    letters = SimpleNamespace(count=3, example={"partition": 1, "offset": 7, "reason": "no field price"})
-    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink), 3)
-    assert f"3 malformed, such as partition 1, offset 7: no field price; {where}" in capsys.readouterr().err
+    letters = SimpleNamespace(count=3, example={"partition": 1, "offset": 7, "reason": "no value in price"})
+    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink))
+    assert f"3 malformed, such as partition 1, offset 7: no value in price; {where}" in capsys.readouterr().err
 
 
 @pytest.mark.spark
@@ -168,6 +203,23 @@ def test_a_folder_is_counted_once_and_resumed_when_it_has_grown(spark, run, word
 
 
 @pytest.mark.spark
+def test_a_bounded_run_gives_what_workers_hold(spark, rocksdb, run, words, tmp_path):
+    command = ["run", "word-count", "--source", words, "--sink", tmp_path / "counts", "--workers", 2, "--once"]
+    done = run(*command, "--checkpoint", tmp_path / "state", "--regime", "resident", "--flush-every", 3)
+    assert done.code == 0, done.err
+    assert counts(tmp_path / "counts") == {"to": 2, "be": 2, "or": 1, "not": 1}
+    assert "workers hold" not in done.err
+
+
+@pytest.mark.parametrize(("n", "said"), [(0, ""), (1, "the last batch"), (2, "the last 2 batches")])
+def test_a_run_says_what_workers_hold(capsys, n, said):
+    checkpoint = SimpleNamespace(held={3: n}.__getitem__)
+    ends.tell_held(SimpleNamespace(checkpoint=checkpoint, balancing=SimpleNamespace(flush_every=3)))  # type: ignore[arg-type]
+    rest = "changed; it comes out when the run goes on and there are rows to read\n"
+    assert capsys.readouterr().err == (f"workers hold what {said} {rest}" if n else "")
+
+
+@pytest.mark.spark
 def test_a_replayed_batch_replaces_its_files(spark, run, words, tmp_path):
     state, out = tmp_path / "state", tmp_path / "out"
     asked = ("run", "word-count", "--source", words, "--sink", out, "--checkpoint", state, "--workers", 2, "--once")
@@ -183,21 +235,57 @@ def test_a_replayed_batch_replaces_its_files(spark, run, words, tmp_path):
     assert counts(out) == {"to": 2, "be": 2, "or": 1, "not": 1}
 
 
+@pytest.fixture
+def attended():
+    """Signals as a terminal leaves them: nohup, and a shell's background, set some aside."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for one in before:
+        signal.signal(one, signal.SIG_DFL)
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
 @pytest.mark.parametrize(
-    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)], ids=["ctrl-c", "sigterm"]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["ctrl-c", "sigterm", "sighup"],
 )
-def test_the_first_signal_asks_and_the_second_ends_at_once(number, raised):
-    events = Events()
+def test_the_first_signal_asks_and_the_second_ends_java_at_once(attended, monkeypatch, number, code):
+    events, ended_java = Events(), []
+    monkeypatch.setattr("anabranch.apps.end_java", lambda: ended_java.append(True))
     with run_command._stopped_by_signals(events):
         assert not events.stop
         signal.raise_signal(number)
         assert events.stop
-        with pytest.raises(raised) as ended:
+        assert not ended_java
+        with pytest.raises(SystemExit) as ended:
             signal.raise_signal(number)
-    assert getattr(ended.value, "code", 143) == 143
+    assert ended.value.code == code
+    assert ended_java == [True]
 
 
-def test_sigterm_before_the_query_starts_ends_the_command_and_leaves_nothing(run, monkeypatch, tmp_path):
+def test_a_signal_that_nohup_has_set_aside_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with run_command._stopped_by_signals(events := Events()):
+            signal.raise_signal(signal.SIGHUP)
+        assert not events.stop
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_hang_up_asks_though_the_terminal_is_gone(attended, monkeypatch):
+    def gone(_: object) -> None:
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr(run_command, "say", gone)
+    with run_command._stopped_by_signals(events := Events()):
+        signal.raise_signal(signal.SIGHUP)
+    assert events.stop
+
+
+def test_sigterm_before_the_query_starts_ends_the_command_and_leaves_nothing(attended, run, monkeypatch, tmp_path):
     def interrupted(pipeline, *_):
         assert Path(pipeline.checkpoint.uri).is_relative_to(tmp_path)
         signal.raise_signal(signal.SIGTERM)
@@ -211,6 +299,14 @@ def test_sigterm_before_the_query_starts_ends_the_command_and_leaves_nothing(run
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
+def test_what_a_run_has_to_say_is_a_line_on_stderr(run, monkeypatch):
+    monkeypatch.setattr("anabranch.apps.own_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(Pipeline, "run", lambda _self, _spark, events: events.on_note("waiting for Kafka at h:1"))
+    done = run("run", "word-count", "--source", GENERATED)
+    assert "waiting for Kafka at h:1" in done.err.splitlines()
+    assert done.out == ""
+
+
 def test_a_stopped_run_whose_spark_is_gone_prints_no_rows(capsys):
     def gone(*_):
         raise ConnectionRefusedError
@@ -222,19 +318,23 @@ def test_a_stopped_run_whose_spark_is_gone_prints_no_rows(capsys):
         run_command._print_top(pipeline, None, 3, stopped=False)
 
 
-def test_a_run_says_that_malformed_lines_are_still_in_their_files(capsys):
-    ends.tell_malformed(SimpleNamespace(letters=None, dead_letters=None), 0)
+def test_a_run_says_where_malformed_rows_of_files_are(capsys):
+    letters = SimpleNamespace(count=1200, example={"file": "/in/a.csv", "reason": "price is not a double: x"})
+    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=None))
+    assert capsys.readouterr().err == (
+        "1,200 malformed, such as /in/a.csv: price is not a double: x; THEY ARE KEPT NOWHERE ELSE; "
+        "add --dead-letters DIR, or --checkpoint DIR\n"
+    )
+    for none in (None, SimpleNamespace(count=0)):
+        ends.tell_malformed(SimpleNamespace(letters=none, dead_letters=None))
     assert not capsys.readouterr().err
-    ends.tell_malformed(SimpleNamespace(letters=None, dead_letters=None), 1200)
-    wanted = "1,200 malformed: lines that are no JSON, left out; they are still in their files\n"
-    assert capsys.readouterr().err == wanted
 
 
-def letters_of(read: int, malformed: int) -> SimpleNamespace:
+def letters_of(read: int, malformed: int, source: KafkaSource | FileSource = CSV_TOPIC) -> SimpleNamespace:
     """What a pipeline knows after a run."""
-    letters = DeadLetters(KafkaSource("kafka://a:1/t?format=csv"), Vwap(), {}, Checkpoint("none"))
+    letters = DeadLetters(source, Vwap(), {}, Checkpoint("none"))
     letters.read, letters.good = read, read - malformed
-    letters.reasons.update({"not UTF-8": malformed // 3, "no field price": malformed - malformed // 3})
+    letters.reasons.update({"not UTF-8": malformed // 3, "no value in price": malformed - malformed // 3})
     return SimpleNamespace(letters=letters, source=letters.source, once=True)
 
 
@@ -242,10 +342,12 @@ def test_a_run_of_nothing_but_malformed_records_fails_with_the_usual_reason_and_
     with pytest.raises(QueryError) as failed:
         ends.check_some_good(letters_of(3000, 3000))
     assert str(failed.value) == (
-        "all 3,000 records that were read are malformed, most often for the reason: no field price; they were read "
+        "all 3,000 records that were read are malformed, most often for the reason: no value in price; they were read "
         "with format=csv: correct format= or columns= in --source, or --column, and read them again with a new "
         "--checkpoint"
     )
+    with pytest.raises(QueryError, match=r"all 9 rows that were .* no value in price; correct --format or --co"):
+        ends.check_some_good(letters_of(9, 9, FileSource("in")))
     for other in (letters_of(3000, 2999), letters_of(0, 0), SimpleNamespace(letters=None)):
         ends.check_some_good(other)
     endless = letters_of(3000, 3000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,18 @@ class Run:
         return rows
 
 
-def run(df: DataFrame, checkpoint: Path, mode: str = "update") -> Run:
-    """Run a query until its input is used up."""
+def run(
+    df: DataFrame, checkpoint: Path, mode: str = "update", after_batch: Mapping[int, Callable[[], None]] | None = None
+) -> Run:
+    """Run a query until its input is used up, and do what is to be done after some of its batches."""
     done = Run()
+
+    def take(batch: DataFrame, number: int) -> None:
+        done.tables.append(batch.toArrow())
+        (after_batch or {}).get(number, lambda: None)()
+
     writer = df.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
-    query = writer.foreachBatch(lambda batch, _: done.tables.append(batch.toArrow())).trigger(availableNow=True).start()
+    query = writer.foreachBatch(take).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
     finally:

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import re
+from copy import copy
+from dataclasses import dataclass
+from io import StringIO
+
+import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PythonException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.aggregates import CollectN, Count, DistinctCount, Max, Min, Sum, TopK
-from anabranch.errors import ConfigError, InputError
+from anabranch.aggregates import (
+    Aggregate,
+    CollectN,
+    Count,
+    DistinctCount,
+    Groups,
+    Max,
+    Min,
+    StateColumn,
+    Sum,
+    TopK,
+    Types,
+)
+from anabranch.errors import AnabranchError, ConfigError, InputError
 from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
-from anabranch.spark import balance
+from anabranch.spark import balance, chain, interpreter
 
 pytestmark = pytest.mark.spark
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -38,12 +60,59 @@ def caseless() -> Column:
     return F.collate("key", "UTF8_LCASE")
 
 
+@pytest.mark.parametrize("entry", [lambda df: balance(df, "key"), chain])
+@pytest.mark.parametrize(("given", "kind"), [([1, 2], "list"), (pd.DataFrame({"key": [1]}), "pandas.DataFrame")])
+def test_what_is_no_dataframe(entry, given, kind):
+    with pytest.raises(InputError, match=rf"df must be a DataFrame of Spark, got {kind}; make one with spark\.create"):
+        entry(given)
+
+
+@pytest.mark.parametrize("entry", [lambda df: balance(df, "key"), chain])
+def test_a_dataframe_of_a_stopped_session(spark, df, monkeypatch, entry):
+    # What SparkSession.stop() leaves behind.
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    with pytest.raises(InputError, match="the session of the DataFrame is stopped; read the data again in a session"):
+        entry(df)
+
+
+@pytest.mark.parametrize("entry", [lambda df: balance(df, "key"), chain])
+def test_a_session_whose_workers_run_another_python(spark, df, monkeypatch, entry):
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "python3")
+    monkeypatch.setattr(interpreter, "missing_from", lambda *asked: "numba")
+    with pytest.raises(ConfigError, match="where PYSPARK_PYTHON is not set, and it has no numba"):
+        entry(df)
+
+
+@pytest.mark.parametrize("name", ["agg", "show", "writeStream", "count", "applyInPandas"])
+def test_what_balance_gives_is_not_a_dataframe_yet(df, name):
+    balanced = balance(df, "key", Fish(), 2)
+    assert not hasattr(balanced, name)
+    with pytest.raises(
+        AttributeError, match=rf"Balanced has no {name}; .*\.aggregate.*\.applyInArrow.*\.routed"
+    ) as raised:
+        getattr(balanced, name)
+    assert isinstance(raised.value, AnabranchError)
+
+
+def test_what_balance_gives_can_be_copied_and_has_no_hidden_names(df):
+    balanced = balance(df, "key", Fish(), 2)
+    assert copy(balanced) == balanced
+    with pytest.raises(AttributeError, match="object has no attribute '_repr_html_'"):
+        _ = balanced._repr_html_
+
+
 @pytest.mark.parametrize(
     ("key", "error", "message"),
     [
-        ("word", InputError, r"key word is not a column; there are key, v, m, s, a"),
+        ("word", InputError, r"^key word is not a column; there are key, v, m, s, a$"),
+        (3, ConfigError, r"^key must name columns, such as 'user' or \['user', 'country'\], got 3$"),
+        (None, ConfigError, "key must name columns.*got None"),
+        (["key", 3], ConfigError, "key must name columns.*got 3"),
         (["key", "word"], InputError, "key word is not a column"),
         (lambda: F.col("word"), InputError, "is not a column; there are key, v, m, s, a"),
+        ("lower(key)", InputError, r"key lower\(key\) is an expression, and text.*write F\.expr\('lower\(key\)'\)"),
+        ("lower(word)", InputError, r"key lower\(word\) is not a column; there are key, v, m, s, a"),
         ("m", ConfigError, "key m is a map, which Spark cannot group by; use a field of it"),
         ("s", ConfigError, r"key s\.m is a map"),
         ("a", ConfigError, r"key a\[\]\.m is a map"),
@@ -69,6 +138,21 @@ def test_keys_that_cannot_be_grouped_by(df, key, error, message):
     key = key() if callable(key) else key
     with pytest.raises(error, match=message):
         balance(df, key, PartialKeyGrouping(), 2)
+
+
+@pytest.mark.parametrize("key", ["word", "lower(word)"])
+def test_a_name_that_is_not_there_is_not_a_page_in_the_log(df, key):
+    pages = logging.StreamHandler(StringIO())
+    logs = list(map(PySparkLogger.getLogger, ("DataFrameQueryContextLogger", "SQLQueryContextLogger")))
+    for log in logs:
+        log.addHandler(pages)
+    try:
+        with pytest.raises(InputError):
+            balance(df, key)
+    finally:
+        for log in logs:
+            log.removeHandler(pages)
+    assert pages.stream.getvalue() == ""
 
 
 @pytest.mark.parametrize(
@@ -211,6 +295,56 @@ def test_an_aggregate_without_a_name(df):
         balance(df, "key", Fish(), 2).aggregate(Count())
 
 
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        (lambda: F.sum("v"), 'sum_v=aggregates.Sum("v")'),
+        (lambda: F.avg("v").alias("mean"), 'mean=aggregates.Mean("v")'),
+        (lambda: F.count("*"), "n=aggregates.Count()"),
+        (lambda: F.max(F.col("v") + 1), "n=aggregates.Count()"),
+        (lambda: "sum", "n=aggregates.Count()"),
+    ],
+)
+def test_an_aggregate_of_spark(df, given, instead):
+    given, (name, _, ours) = given(), instead.partition("=")
+    balanced = balance(df, "key", Fish(), 2)
+    message = f"aggregate takes aggregates of anabranch with a name each, such as {re.escape(instead)}, got "
+    with pytest.raises(ConfigError, match=message):
+        balanced.aggregate(given)
+    with pytest.raises(ConfigError, match=f"{name} must be an aggregate such as {re.escape(ours)}, got "):
+        balanced.aggregate(**{name: given})
+
+
+@dataclass(frozen=True)
+class Longest(Aggregate):
+    """Lengths of JSON lists: an aggregate of a user's own, which knows no nulls."""
+
+    wrong: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("text",)
+
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        return (StateColumn("n", pa.int64(), "max"),)
+
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        lengths = pa.array([len(json.loads(text)) for text in columns[0].to_pylist()], pa.int64())
+        return (lengths if self.wrong else groups.max(lengths),)
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.int64()
+
+
+def test_an_aggregate_of_ones_own_gets_real_rows_only_and_is_named_where_it_is_wrong(spark):
+    texts = spark.createDataFrame([("a", "[1, 2]"), ("a", "[1]")], "key string, text string").coalesce(1)
+    balanced = balance(texts, "key", KeyGrouping(), 2)
+    assert [tuple(row) for row in balanced.aggregate(most=Longest()).collect()] == [("a", 2)]
+    message = r"InputError: aggregate most \(Longest of text\): add must return n with one entry per group, 1 here,"
+    with pytest.raises(PythonException, match=message):
+        balanced.aggregate(most=Longest(wrong=True)).collect()
+
+
 def test_names_that_differ_only_in_case_are_one_name_to_spark(df):
     balanced = balance(df, "key", Fish(), 2)
     with pytest.raises(ConfigError, match="n is an aggregate, and to Spark N is the same; give the aggregate another"):
@@ -264,9 +398,9 @@ def test_functions_that_cannot_be_merged(df, stream):
         ):
             balanced.applyInArrow(same, "key string, v int", {"v": function})
     with pytest.raises(ConfigError, match="schema must be that of a table, got 'int'"):
-        balanced.applyInArrow(same, "int", whole_keys=True)
+        balance(df, "key", n_workers=2).applyInArrow(same, "int", whole_keys=True)
     with pytest.raises(ConfigError, match=r"placed by what the first batch teaches; pass ledger=…"):
-        balance(stream, "key", Fish(), 2).applyInArrow(same, "key bigint", whole_keys=True)
+        balance(stream, "key", n_workers=2).applyInArrow(same, "key bigint", whole_keys=True)
     with pytest.raises(ConfigError, match="keeps no states, so there are none to stay resident; use the batch regime"):
         balance(stream, "key", Fish(), 2, regime="resident").applyInArrow(same, "key bigint", {})
 
@@ -274,8 +408,11 @@ def test_functions_that_cannot_be_merged(df, stream):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("key string, most int", "the function returned columns key, v, m, s, a; the schema asks for most"),
-        ("key string, v string", "the function returned int32 in column v, the schema says string"),
+        ("key string, most int", "the function same must return the columns key, most, each once, got key, v, m, s, a"),
+        (
+            "key string, v string",
+            "the function same must return v as string, got int32; cast the column or change the schema",
+        ),
     ],
 )
 def test_a_function_that_returns_something_else_than_it_said(df, schema, message):
@@ -289,9 +426,7 @@ def test_a_function_that_returns_something_else_than_it_said(df, schema, message
 def test_names_that_spark_cannot_hand_to_python(spark):
     df = spark.createDataFrame([("a", 1)], "`k.k` string, `v``s` int")
     with pytest.raises(ConfigError, match=r"column k\.k has a dot or a backtick in its name; rename it first"):
-        balance(df, "k.k", Fish(), 2).aggregate(n=Count())
-    with pytest.raises(ConfigError, match="column v`s has a dot or a backtick"):
-        balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).aggregate(n=Sum("v`s"))
+        balance(df, "k.k", Fish(), 2).applyInArrow(same, "key string", {})
     with pytest.raises(ConfigError, match="column v`s has a dot or a backtick"):
         balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).applyInArrow(same, "key string", {})
 

@@ -155,7 +155,7 @@ def test_locality_grows_with_new_tables_and_moved_states_are_flushed(moving):
     done, _, folder = moving
     ledger = Ledger(str(folder))
     metrics = [chain_metrics(str(folder), progress) for progress in done.progress]
-    metrics = [one for one in metrics if one.tuples]
+    metrics = [one for one in metrics if one is not None and one.tuples]
     assert [tables_of(ledger, done.query, batch).version for batch in range(6)] == [-1, -1, 2, 2, 4, 4]
     assert all(one.tuples == 3000 and len(one.worker_tuples) == 6 for one in metrics)
     assert all(metrics[batch].locality < 0.55 for batch in (0, 1, 2, 3))
@@ -210,7 +210,7 @@ def test_hot_keys_are_split_while_a_stream_runs_and_stay_on_their_hosts(spark, t
     )
     done = run(begun.then("region", n=Count()).then("tag", n=Count()).answers(), tmp_path / "checkpoint")
     metrics = [chain_metrics(str(tmp_path / "ledger"), progress) for progress in done.progress]
-    assert [one.locality for one in metrics if one.tuples][2:] == [1.0] * 2
+    assert [one.locality for one in metrics if one is not None and one.tuples][2:] == [1.0] * 2
     assert metrics[0].locality < 0.5 and max(metrics[0].worker_tuples[6:]) > 1500
     of_hosts = np.reshape(metrics[2].worker_tuples[6:], (2, 3)).sum(axis=0)
     assert max(of_hosts) < 1100
@@ -229,6 +229,8 @@ def test_what_cannot_be_a_chain_is_refused(spark, tmp_path):
         (lambda: begun.then("tag", "operator", n=Count()), ConfigError, "operator operator has a name that is taken"),
         (lambda: begun.then("nope", n=Count()), InputError, "key nope is not a column; there are region, tag"),
         (lambda: begun.then((), n=Count()), ConfigError, "key must name at least one column"),
+        (lambda: begun.then(3, n=Count()), ConfigError, "key must name columns, .* got 3"),
+        (lambda: begun.then(df.tag, n=Count()), ConfigError, "must be text that names a column; make it a column"),
         (lambda: begun.then("tag", n=Sum("nope")), InputError, "n reads column nope"),
         (lambda: begun.then("tag"), ConfigError, "at least one aggregate"),
         (lambda: begun.map(words_of, "word string"), ConfigError, "region is missing"),

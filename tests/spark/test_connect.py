@@ -43,6 +43,7 @@ def last_rows(out, name):
 
 
 found = {"session": type(spark).__module__}
+found["default"] = balance(df, "key", n_workers=3).settings.edge
 found["plain"] = sorted(map(list, df.groupBy("key").agg(F.count("*"), F.sum("v")).collect()))
 for name, grouping, edge in [("fish", Fish(), "adaptive"), ("partial-key", PartialKeyGrouping(), "local"),
                              ("w-choices", WChoices(), "planned")]:
@@ -67,6 +68,8 @@ def test_balanced_queries_run_over_spark_connect(spark, tmp_path: Path):
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found["session"].startswith("pyspark.sql.connect")
+    # What is upstream cannot be seen, so it must not run twice.
+    assert found["default"] == "adaptive"
     assert len(found["plain"]) == 4
     for name in ("fish", "partial-key", "w-choices"):
         assert found[f"batch {name}"] == found[f"stream {name}"] == found["plain"]

@@ -103,7 +103,8 @@ def test_states_that_stay_on_workers_have_the_same_bits(spark, rocksdb, folder, 
     ledger = str(tmp_path / "ledger")
     balanced = balance(stream, "key", grouping, 3, edge=edge, ledger=ledger, regime="resident", flush_every=2)
     done = run(balanced.aggregate(**aggregates_of(FEW)), tmp_path / "checkpoint")
-    assert [table.num_rows for table in done.tables] == [0, len(answer)]
+    # Spark ends with a batch without rows, in which nothing is left to hand on.
+    assert [table.num_rows for table in done.tables] == [0, len(answer), 0]
     assert done.last(1) == only(answer, FEW)
 
 
@@ -115,7 +116,7 @@ def test_aggregates_that_only_python_merges_have_the_same_bits_on_a_stream(
     balanced = balance(stream_of(spark, folder), "key", WChoices(), 3, regime=regime, flush_every=flush_every)
     done = run(balanced.aggregate(**aggregates_of(ALL)), tmp_path / "checkpoint")
     rows = [table.num_rows > 0 for table in done.tables]
-    assert rows == {"batch": [True, True, False, True], "resident": [False, True, False, True]}[regime]
+    assert rows == {"batch": [True, True, False, True], "resident": [False, True, False, True, False]}[regime]
     assert done.last(1) == answer
 
 
@@ -228,11 +229,10 @@ MERGED = {"total": "sum", "last": "max", "n": "sum"}
 
 @pytest.mark.parametrize("whole_keys", [False, True], ids=["merged", "whole keys"])
 def test_a_function_over_arrow_tables_equals_a_group_by(df, whole_keys):
-    balanced = balance(df, "key", PartialKeyGrouping(), 4)
     if whole_keys:
-        found = balanced.applyInArrow(counted, COUNTED, whole_keys=True)
+        found = balance(df, "key", n_workers=4).applyInArrow(counted, COUNTED, whole_keys=True)
     else:
-        found = balanced.applyInArrow(counted, COUNTED, MERGED)
+        found = balance(df, "key", PartialKeyGrouping(), 4).applyInArrow(counted, COUNTED, MERGED)
     wanted = df.groupBy("key").agg(F.sum("q").alias("total"), F.max("t").alias("last"), F.count("*").alias("n"))
     assert rows_of(found.toArrow(), 1) == rows_of(wanted.toArrow(), 1)
 

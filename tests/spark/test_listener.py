@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 
 import numpy as np
 from pyspark.sql import Row
 
+from anabranch.spark import listener
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import _Listener, as_report
 
+from .test_fingerprint import NATIVE, OTHERS
+
 ITEM = Row("item", "count")
+REFUSED = OTHERS.format(marks=NATIVE)
 
 
 def test_observed_pairs_become_hot_keys():
@@ -45,7 +50,31 @@ def test_the_listener_writes_to_the_ledger_that_the_observation_names(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a ledger"]
 
 
-def test_other_events_are_none_of_our_business():
+def test_a_ledger_that_cannot_be_written_does_not_stop_the_listener(tmp_path, capsys):
+    (tmp_path / "ledger").write_text("in the way")
+    metrics = {f"anabranch {tmp_path}/ledger": Row(tuples=12, top=[ITEM(5, 3)])}
+    progress = SimpleNamespace(id="query", batchId=4, observedMetrics=metrics)
+    for _ in range(2):
+        _Listener().onQueryProgress(SimpleNamespace(progress=progress))
+    assert capsys.readouterr().err.count("WARN anabranch") == 1
+
+
+def test_other_events_are_none_of_our_business(tmp_path, monkeypatch):
+    """They are not even looked at: what there is to look at would be missing here."""
+    monkeypatch.chdir(tmp_path)
     listener = _Listener()
-    for event in (listener.onQueryStarted, listener.onQueryIdle, listener.onQueryTerminated):
-        event(SimpleNamespace())
+    for event in (listener.onQueryStarted, listener.onQueryIdle):
+        assert event(SimpleNamespace()) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_other_states_is_told_in_one_line(caplog):
+    # The command line, of which other tests may have made a session in this process, tells it in another way.
+    caplog.set_level(logging.ERROR, listener.log.name)
+    for exception in (None, "no luck", REFUSED):
+        _Listener().onQueryTerminated(SimpleNamespace(id="7", exception=exception))
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage().startswith(
+        "query 7 was not started: the checkpoint holds states of other keys or aggreg"
+    )

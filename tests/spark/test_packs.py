@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 
@@ -69,6 +70,63 @@ def test_wide_rows_are_packed_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr(packs, "_MOST_BYTES", 1000)
     rows = pa.table({"text": ["x" * 100] * 100})
     assert max(len(one) for one in cut(rows, 5, 1)) <= 15
+
+
+def lengths(n: int, seed: int) -> list[int]:
+    """Most values are short and some are longer than a chunk may be."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(n) < 0.05, rng.integers(100, 3000, n), rng.integers(0, 20, n)).tolist()
+
+
+def ends_by_hand(sizes: list[int], chunk: int, most: int) -> list[int]:
+    ends, rows, total = [], 0, 0
+    for i, size in enumerate(sizes):
+        rows, total = rows + 1, total + size
+        if rows == chunk or total >= most:
+            ends.append(i + 1)
+            rows = total = 0
+    return ends
+
+
+@given(
+    n=st.integers(1, 400), seed=st.integers(0, 1000), chunk=st.sampled_from([2, 7, 50, 1000]), cut_at=st.integers(1, 90)
+)
+def test_a_chunk_ends_with_the_row_with_which_its_bytes_pass_the_limit(n, seed, chunk, cut_at):
+    """The router cuts a table after every `chunk` rows: the ends of all chunks follow from those of the tables."""
+    sizes = lengths(n, seed)
+    rows = pa.table({"text": pa.array(["x" * size for size in sizes])})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packs, "_CHUNK_BYTES", 1000)
+        patch.setattr(packs, "_MOST_BYTES", 300)
+        patch.setattr(packs, "_LEAST", 20)
+        patch.setattr(packs, "_LEAST_EACH", 1)
+        tables = cut(rows, cut_at, chunk)
+    assert pa.concat_tables(tables).combine_chunks().equals(rows.combine_chunks())
+    ends, at = [], 0
+    for one in tables:
+        ends += [at + i for i in range(chunk, len(one), chunk)]
+        at += len(one)
+        ends.append(at)
+    by_hand = ends_by_hand(sizes, chunk, 1000)
+    assert ends == (by_hand if by_hand[-1:] == [n] else [*by_hand, n])
+
+
+def test_of_large_rows_only_a_few_are_held_however_large_the_chunk(monkeypatch):
+    monkeypatch.setattr(packs, "_CHUNK_BYTES", 10_000)
+    taken = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal taken
+        for _ in range(40):
+            taken += 10
+            yield pa.record_batch({"text": ["x" * 1000] * 10})
+
+    given_out = 0
+    for one in packs.in_chunks(batches(), 10_000, 2):
+        given_out += len(one)
+        assert taken - given_out <= 10
+        assert one.nbytes <= 11_000
+    assert given_out == 400
 
 
 def test_the_same_rows_give_the_same_bytes():

@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from anabranch.groupings import DistributionAwareKeyGrouping, Fish, Grouping, Plan, Report, Table, WChoices
+from anabranch.groupings import (
+    DistributionAwareKeyGrouping,
+    DynamicKeyGrouping,
+    Fish,
+    Grouping,
+    Plan,
+    Report,
+    Table,
+    WChoices,
+)
+from anabranch.groupings.plan import pack_plan, unpack_plan
 from anabranch.spark import plan as plans
+from anabranch.spark.edge import plan_for
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plan import PlanSource, as_rows, fold, plan_of
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import UNWRITTEN
 
 
 def settings_of(grouping: Grouping, edge: str, tmp_path: Path) -> Settings:
@@ -105,6 +117,19 @@ def test_time_between_tuples_is_that_between_plans_over_the_tuples_of_a_source(t
     assert second.step_s == 10.0 * 2 / 400
 
 
+def test_time_does_not_run_backwards_though_the_clock_is_set_back(tmp_path, monkeypatch):
+    settings = settings_of(DynamicKeyGrouping(), "adaptive", tmp_path)
+    reports = {"edge-000000": Report(), "worker-000000": worker(0, 100, {})}
+    plan, plans_made = None, []
+    for clock in (90_000.0, 90_010.0, 26_938.0, 26_940.0, 26_945.0):
+        monkeypatch.setattr(plans.time, "time", lambda clock=clock: clock)
+        plan = fold(settings, plan, reports)
+        plan = unpack_plan(pack_plan(plan))
+        plans_made.append(plan)
+    assert [plan.now for plan in plans_made] == [90_000.0, 90_010.0, 90_010.0, 90_012.0, 90_017.0]
+    assert [plan.step_s for plan in plans_made] == [0.0, 0.1, 0.0, 0.02, 0.05]
+
+
 def test_a_plan_is_made_once_and_then_read(tmp_path):
     settings = settings_of(WChoices(theta=0.25), "planned", tmp_path)
     ledger = Ledger(str(settings.ledger))
@@ -136,12 +161,20 @@ def test_old_batches_are_removed_as_new_ones_are_planned(tmp_path):
 
 
 def rows(settings: Settings, monkeypatch: pytest.MonkeyPatch, batch: int) -> list[tuple[int, list[int]]]:
+    """What a join with the key's hash finds."""
+    return read(settings, monkeypatch, batch)[0]
+
+
+def read(settings: Settings, monkeypatch: pytest.MonkeyPatch, batch: int) -> tuple[list[tuple[int, list[int]]], int]:
+    """The source's rows that have a hash, and how many plans were not written."""
     monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", batch, 0)))
     source = PlanSource({"settings": base64.b64encode(pickle.dumps(settings)).decode()})
     reader = source.reader(None)  # type: ignore[arg-type]
     assert len(reader.partitions()) == 1
     (found,) = list(reader.read(InputPartition(0)))
-    return list(zip(found["hash"].to_pylist(), found["workers"].to_pylist(), strict=True))
+    pairs = zip(found["hash"].to_pylist(), found["workers"].to_pylist(), strict=True)
+    assert found.num_rows > 0, "without a row nothing could be counted"
+    return [pair for pair in pairs if pair[0] is not None], sum(found[UNWRITTEN].to_pylist())
 
 
 def test_the_source_gives_the_table_of_the_batch(tmp_path, monkeypatch):
@@ -154,15 +187,41 @@ def test_the_source_gives_the_table_of_the_batch(tmp_path, monkeypatch):
 
 def test_the_source_has_one_row_for_the_adaptive_edge_to_wait_for(tmp_path, monkeypatch):
     settings = settings_of(Fish(), "adaptive", tmp_path)
-    assert len(rows(settings, monkeypatch, 0)) == 1
+    assert rows(settings, monkeypatch, 0) == []
     assert Ledger(str(settings.ledger)).plan("q", 0) is not None
 
 
 def test_the_source_never_raises(tmp_path, monkeypatch, capsys):
     (tmp_path / "ledger").write_text("in the way")
     assert rows(settings_of(WChoices(), "planned", tmp_path), monkeypatch, 3) == []
-    assert len(rows(settings_of(Fish(), "adaptive", tmp_path), monkeypatch, 3)) == 1
-    assert "no new plan for batch 3" in capsys.readouterr().out
+    assert read(settings_of(Fish(), "adaptive", tmp_path), monkeypatch, 3) == ([], 1)
+    said = capsys.readouterr().err
+    assert said.count(f"WARN anabranch: ledger {tmp_path}/ledger was not written") == said.count("\n") == 1
+
+
+@pytest.mark.parametrize("edge", ["planned", "adaptive"])
+def test_a_batch_whose_plan_cannot_be_written_goes_by_the_last_one(tmp_path, monkeypatch, edge):
+    settings = settings_of(WChoices(theta=0.25), edge, tmp_path)
+    ledger = Ledger(str(settings.ledger))
+    for batch, hot in enumerate((7, 8)):
+        router = Report(tuples=50, hot_keys=np.array([hot], np.uint64), hot_counts=np.array([50]))
+        ledger.write_report("q", batch, "edge-000000", router)
+        ledger.write_report("q", batch, "worker-000000", worker(0, 50, {hot: 50}))
+        plan_of(settings, "q", batch)
+    Path(str(settings.ledger), "q", f"{2:012d}").write_text("in the way")
+    found, unwritten = read(settings, monkeypatch, 2)
+    assert unwritten == 1
+    assert edge == "adaptive" or found == [(7, [0, 1, 2, 3])]
+    for _ in range(2):
+        assert plan_for(settings, Task("q", 2, 0)).hot_keys.tolist() == [7]
+    # Plans that `forget` may remove in the course of the batch are not looked at, or attempts at a task would differ.
+    assert plan_for(settings, Task("q", 1 + KEPT_BATCHES, 0)).hot_keys.tolist() == [7]
+    assert len(plan_for(settings, Task("q", 2 + KEPT_BATCHES, 0)).hot_keys) == 0
+
+
+def test_a_plan_that_could_be_written_counts_nothing(tmp_path, monkeypatch):
+    for edge in ("planned", "adaptive"):
+        assert read(settings_of(WChoices(), edge, tmp_path / edge), monkeypatch, 0)[1] == 0
 
 
 def test_rows_of_a_table_keep_weights_and_signs():

@@ -314,7 +314,10 @@ def test_a_step_returns_one_state_a_key_of_its_tuples(bad):
     [
         (lambda states, tuples: tuples, "by tag must return two tables, states and tuples, got Table"),
         (lambda states, tuples: (None, tuples), "as states, must return a pyarrow.Table, got NoneType"),
-        (lambda states, tuples: (states, tuples.to_pandas()), "as tuples, must return a pyarrow.Table, got DataFrame"),
+        (
+            lambda states, tuples: (states, tuples.to_pandas()),
+            "as tuples, must return a pyarrow.Table, got pandas.DataFrame",
+        ),
         (
             lambda states, tuples: (states.drop(["mean"]), tuples),
             "must return the columns tag, mean, each once, got tag",

@@ -19,7 +19,6 @@ from anabranch.groupings import (
     DynamicKeyGrouping,
     Fish,
     KeyGrouping,
-    PartialKeyGrouping,
     Report,
     ShuffleGrouping,
     Spillway,
@@ -197,7 +196,7 @@ def test_whole_keys_are_on_one_worker_each_and_none_has_much_more_than_the_heavi
         grouped = table.group_by("key").aggregate([([], "count_all")])
         return pa.table({"key": grouped["key"], "worker": [worker] * len(grouped), "n": grouped["count_all"]})
 
-    balanced = balance(df, "key", PartialKeyGrouping(), 4)
+    balanced = balance(df, "key", n_workers=4)
     found = balanced.applyInArrow(where, "key string, worker int, n bigint", whole_keys=True).toArrow().to_pylist()
     assert len({row["key"] for row in found}) == len(found)
     loads = Counter[int]()

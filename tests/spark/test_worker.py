@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.aggregates import Count, Sum
+from anabranch.aggregates import Aggregate, Count, Groups, StateColumn, Sum, TopK, Types
 from anabranch.groupings import KeyGrouping
 from anabranch.hashing import hash_keys
 from anabranch.spark import Ledger, worker
 from anabranch.spark.ledger import KEPT_BATCHES
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import UNWRITTEN
 from anabranch.spark.worker import TUPLES, Bound, Summary, Worker
 
 TYPES = {"value": pa.float64()}
@@ -74,6 +78,55 @@ def test_old_reports_are_removed_whatever_the_edge(tmp_path, edge):
     assert Ledger(str(tmp_path)).batches("query") == list(range(4, KEPT_BATCHES + 5))
 
 
+def worker_with(aggregate: Aggregate, kind: pa.DataType) -> Worker:
+    bound = Bound("a", aggregate, aggregate.state({"value": kind}))
+    return Worker(Summary(("key",), (bound,)), Settings(KeyGrouping(), 3, "adaptive", keys=("key",)))
+
+
+def test_an_aggregate_that_shows_how_rows_were_split_gets_all_of_a_worker_at_once(monkeypatch):
+    """Each half has another value than "c" in first place: in pieces, "c" would be dropped before it is added up."""
+    monkeypatch.setattr(worker, "_CHUNK", 7)
+    values = list("aaabbcc") + list("dddeecc")
+    rows = pa.table({"key": [1] * len(values), "value": values})
+    made = worker_with(TopK("value", k=1, capacity=1), pa.string())
+    partial, tuples, _ = made.summarise(iter(rows.to_batches(max_chunksize=7)))
+    assert tuples == 14
+    assert partial["__anabranch_a__heaviest"].to_pylist() == [[{"value": "c", "count": 4}]]
+
+
+@dataclass(frozen=True)
+class Chained(Aggregate):
+    """The values of a key, one after the other as they come: an aggregate of a user's own."""
+
+    order_sensitive: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("value",)
+
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        return (StateColumn("text", pa.string()),)
+
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        texts = [""] * groups.n
+        for code, value in zip(groups.codes.tolist(), columns[0].to_pylist(), strict=True):
+            texts[code] += str(value)
+        return (pa.array(texts),)
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.string()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_aggregate_that_shows_the_order_of_rows_gets_them_sorted_and_at_once(monkeypatch, seed):
+    monkeypatch.setattr(worker, "_CHUNK", 10)
+    rows = pa.table({"key": [i % 2 for i in range(40)], "value": [i // 2 % 10 for i in range(40)]})
+    shuffled = rows.take(np.random.default_rng(seed).permutation(40))
+    partial, _, _ = worker_with(Chained(), pa.int64()).summarise(iter(shuffled.to_batches(max_chunksize=3)))
+    found = dict(zip(partial["key"].to_pylist(), partial["__anabranch_a__text"].to_pylist(), strict=True))
+    assert found == dict.fromkeys((0, 1), "00112233445566778899")
+
+
 LISTS = [[9.5], [-0.0, None], None, [], [float("nan"), -float("nan")]]
 
 
@@ -107,3 +160,21 @@ def test_long_values_end_a_chunk_before_its_rows_do(monkeypatch):
     long = pa.record_batch({"k": pa.array(["x" * 1000] * 4)})
     assert [table.num_rows for table in worker.chunks(iter([long] * 8), 1 << 20)] == [12, 12, 8]
     assert [table.num_rows for table in worker.chunks(iter([long] * 8), None)] == [32]
+
+
+def test_a_report_that_cannot_be_written_is_counted_beside_the_states(tmp_path, capsys):
+    (tmp_path / "ledger").write_text("in the way")
+    partials = []
+    for folder in (tmp_path / "ledger", tmp_path / "other", tmp_path / "ledger"):
+        (partial,) = worker_of(folder)(iter(batches(1000, 100)))
+        partials.append(partial)
+    assert [sum(partial[UNWRITTEN].to_pylist()) for partial in partials] == [1, 0, 1]
+    states, others, _ = (pa.Table.from_batches([partial]).drop([UNWRITTEN]) for partial in partials)
+    assert states.equals(others)
+    assert capsys.readouterr().err.count("WARN anabranch") == 1
+
+
+@pytest.mark.parametrize("edge", ["adaptive", "local"])
+def test_where_old_reports_cannot_be_removed_a_worker_goes_on(tmp_path, monkeypatch, edge):
+    monkeypatch.setattr(Ledger, "batches", lambda *_: (_ for _ in ()).throw(PermissionError("read-only")))
+    assert worker_of(tmp_path, edge).report(Task("query", 30, 0), None, 0, 0.0) == 0

@@ -87,3 +87,7 @@ __all__ = [
     "check_merge",
     "merge_states",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -70,10 +70,27 @@ class Aggregate(ABC):
     The state of a group does not depend on the order in which its tuples came, nor on how they were split into partial
     states. A class that cannot promise that says so: `split_sensitive` ones get all rows of a worker in one `add`, and
     `order_sensitive` ones get them sorted as well.
+
+    Notes
+    -----
+    On Spark the methods are called at these places:
+
+    - In the driver, before the query starts: `inputs`, `state`, `result_type` and `native_result`. Then `add`, `merge`
+      and `result` are tried on no rows, which compiles kernels and shows mistakes; they must return arrays without
+      entries.
+    - In the task of a worker, in every batch: `add` on the first row alone, to load what it needs (that state is not
+      used), and then on all rows, about a million at a time. `merge` where there was more than one such part.
+    - In a task of the aggregator, in every batch: `merge`, unless Spark merges the state, and `result`, unless
+      `native_result` says how Spark computes it. In the resident regime Spark merges nothing.
+
+    A task may run again, so the methods must not have side effects. What a class of a user's own raises, or returns
+    wrongly, becomes an `InputError` that names the aggregate and its columns.
     """
 
     split_sensitive: ClassVar[bool] = False
     order_sensitive: ClassVar[bool] = False
+    # Parameters that only `result` looks at: a query may go on from its checkpoint with other values.
+    result_only: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -100,10 +117,18 @@ class Aggregate(ABC):
 
     def result(self, *states: pa.Array) -> pa.Array:
         """What the user sees, one entry a group. Not called where `native_result` says how Spark computes it."""
+        if type(self).native_result is not Aggregate.native_result:
+            raise NotImplementedError(
+                f"only Spark computes the result of {type(self).__name__}; an aggregate that is built on it returns "
+                f"the SQL of its native_result, or a part of it, from a native_result of its own"
+            )
         raise NotImplementedError(f"{type(self).__name__} must define result or native_result")
 
     def native_result(self, types: Types) -> str | None:
-        """A SQL expression with state columns in braces, as in "hll_sketch_estimate({sketch})"; None: use `result`."""
+        """A SQL expression with state columns in braces, as in "hll_sketch_estimate({sketch})"; None: use `result`.
+
+        ``{ansi}`` is TRUE where the session's ``spark.sql.ansi.enabled`` is on, else FALSE.
+        """
         columns = self.state(types)
         overridden = type(self).result is not Aggregate.result
         return f"{{{columns[0].name}}}" if len(columns) == 1 and not overridden else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn
 from anabranch.aggregates.groups import Groups
+from anabranch.aggregates.leading import FINEST, NOTHING, LeadingBits
 from anabranch.aggregates.limbs import add_doubles, add_products, carry
-from anabranch.aggregates.sums import double_sums, integer_sums
+from anabranch.aggregates.sums import integer_sums, nearest_doubles
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,16 @@ class FixedPoint:
     """Holds sums of doubles exactly: Σ limb[j] · 2^(32 j + unit), one int64 column a limb.
 
     Floating-point sums depend on the order of their terms; these do not, and Spark's ``sum`` of each column merges
-    them. One more column, a double, takes what has no place in the limbs: infinities, NaN, and finite values that are
-    too large or too fine.
+    them. Four more columns, `LeadingBits`, take what has no place in the limbs: infinities, NaN, and finite values that
+    are too large or too fine.
 
     Guarantees
     ----------
-    The sum of values that are 0 or multiples of 2^unit below 2^(unit + 32 n_limbs) is the exact one, rounded once, in
-    whatever order and however split: with the default every double from 2^-75 (3e-23) up to 2^128 (3e38). The sum of
-    other finite values is right up to the rounding of doubles, and depends on how they were split.
+    The sum does not depend on the order of values, nor on how they were split.
+
+    It is the exact sum, rounded once, where all values are 0 or multiples of 2^unit below 2^(unit + 32 n_limbs): with
+    the default every double from 2^-75 (3e-23) up to 2^128 (3e38). Of the others, each is off by less than 2^-52 times
+    the largest one. No partial sum overflows.
 
     There is room for 2^31 tuples a group.
 
@@ -48,74 +52,104 @@ class FixedPoint:
     @property
     def width(self) -> int:
         """Number of columns."""
-        return self.n_limbs + 1
+        return self.n_limbs + self._leading.width
 
     def columns(self) -> tuple[StateColumn, ...]:
         """Columns of the state."""
         limbs = [StateColumn(f"{self.name}_{j}", pa.int64(), "sum") for j in range(self.n_limbs)]
-        return (*limbs, StateColumn(f"{self.name}_beyond", pa.float64(), "sum"))
+        return (*limbs, *self._leading.columns())
 
     def sum(self, groups: Groups, values: pa.Array) -> tuple[pa.Array, ...]:
         """State of each group; null where all values are null."""
-        present, (doubles,) = groups.present(values)
-        limbs, beyond = add_doubles(present.codes, _doubles(doubles), groups.n, (self.unit, self.n_limbs))
-        return self._state(present, limbs, (beyond, _doubles(doubles)[beyond]))
+        present, (column,) = groups.present(values)
+        doubles = doubles_of(column)
+        limbs, left = add_doubles(present.codes, doubles, groups.n, (self.unit, self.n_limbs))
+        return _state(present, limbs, self._leading.sum(present.codes[left], doubles[left], groups.n))
 
     def sum_products(self, groups: Groups, x: pa.Array, y: pa.Array) -> tuple[pa.Array, ...]:
-        """State of each group's Σ x·y; null where x or y is always null. Products are not rounded."""
+        """State of each group's Σ x·y; null where x or y is always null.
+
+        Products are not rounded, unless they have no place in the limbs; those beyond doubles are infinite.
+        """
         present, columns = groups.present(x, y)
-        a, b = (_doubles(column) for column in columns)
-        limbs, beyond = add_products(present.codes, a, b, groups.n, (self.unit, self.n_limbs))
+        a, b = (doubles_of(column) for column in columns)
+        limbs, left = add_products(present.codes, a, b, groups.n, (self.unit, self.n_limbs))
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._state(present, limbs, (beyond, a[beyond] * b[beyond]))
+            products = a[left] * b[left]
+        return _state(present, limbs, self._leading.sum(present.codes[left], products, groups.n))
 
     def merge(self, groups: Groups, states: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
         """One state a group from partial states, with carries done: the same as if there had been no parts."""
-        *limbs, beyond = states
-        present, (*limbs, beyond) = groups.present(*limbs, beyond)
-        sums = [integer_sums(present.codes, limb.to_numpy(), groups.n) for limb in limbs]
-        rest = np.flatnonzero(beyond.to_numpy())
-        return self._state(present, carry(np.stack(sums, axis=1)), (rest, beyond.to_numpy()[rest]))
+        present, columns = groups.present(*states)
+        arrays = [column.to_numpy() for column in columns]
+        limbs = [integer_sums(present.codes, limb, groups.n) for limb in arrays[: self.n_limbs]]
+        leading = self._leading.merge(present.codes, arrays[self.n_limbs :], groups.n)
+        return _state(present, carry(np.stack(limbs, axis=1)), leading)
 
-    def integers(self, states: Iterable[pa.Array]) -> NDArray[np.object_]:
-        """Sum of the limbs of each group in units of 2^unit, as Python's integers; 0 where the state is null."""
-        *limbs, _ = states
-        total = np.zeros(len(limbs[0]), np.object_)
-        for limb in reversed(limbs):
+    def exact(self, states: Sequence[pa.Array]) -> tuple[NDArray[np.object_], int]:
+        """Sum of each group as Python's integers, 0 where the state is null; and the exponent of their unit."""
+        total = np.zeros(len(states[0]), np.object_)
+        for limb in reversed(states[: self.n_limbs]):
             total = (total << 32) + limb.fill_null(0).to_numpy().astype(np.object_)
-        return total
+        leading = self._leading_of(states)
+        if not self._leading.holds(leading).any():
+            return total, self.unit
+        return (total << (self.unit - FINEST)) + self._leading.integers(leading), FINEST
 
-    def beyond(self, states: Iterable[pa.Array]) -> NDArray[np.float64]:
-        """Sum of each group's values without a place in the limbs; 0 where the state is null."""
-        *_, beyond = states
-        doubles: NDArray[np.float64] = beyond.fill_null(0.0).to_numpy()
-        return doubles
+    def special(self, states: Sequence[pa.Array]) -> NDArray[np.float64]:
+        """±inf or NaN where such values make the sum that, else 0."""
+        return self._leading.special(self._leading_of(states))
 
-    def totals(self, states: Iterable[pa.Array]) -> NDArray[np.float64]:
+    def totals(self, states: Sequence[pa.Array]) -> NDArray[np.float64]:
         """Sum of each group, rounded to the nearest double."""
-        states = tuple(states)
-        return quotients(self.integers(states), 1, self.unit) + self.beyond(states)
+        integers, unit = self.exact(states)
+        return finite_or(self.special(states), quotients(integers, 1, unit))
 
-    def _state(
-        self, groups: Groups, limbs: NDArray[np.int64], beyond: tuple[NDArray[np.int64], NDArray[np.float64]]
-    ) -> tuple[pa.Array, ...]:
-        rows, values = beyond
-        sums = double_sums(groups.codes[rows], values, groups.n)
-        empty = groups.count().to_numpy() == 0
-        mask = empty if empty.any() else None
-        return (*(pa.array(np.ascontiguousarray(limb), mask=mask) for limb in limbs.T), pa.array(sums, mask=mask))
+    @property
+    def _leading(self) -> LeadingBits:
+        return LeadingBits(self.name)
+
+    def _leading_of(self, states: Sequence[pa.Array]) -> list[NDArray[np.generic]]:
+        top, *digits = states[self.n_limbs :]
+        return [top.fill_null(NOTHING).to_numpy(), *(column.fill_null(0.0).to_numpy() for column in digits)]
 
 
 def quotients(
     numerators: NDArray[np.object_], denominators: NDArray[np.object_] | int, exponent: int
 ) -> NDArray[np.float64]:
-    """Numerator · 2^exponent / denominator, rounded once: Python divides integers so."""
+    """Numerator · 2^exponent / denominator, rounded once: Python divides integers so. Beyond doubles it is ±inf."""
     scaled = (numerators << exponent) if exponent > 0 else numerators
+    divisors = denominators << max(0, -exponent)
+    try:
+        rounded = scaled / divisors
+    except OverflowError:
+        rounded = np.frompyfunc(_quotient, 2, 1)(scaled, divisors)
     # Zero over a negative number would be −0.0.
-    return np.asarray(scaled / (denominators << max(0, -exponent)), np.float64) + 0.0
+    return np.asarray(rounded, np.float64) + 0.0
 
 
-def _doubles(values: pa.Array) -> NDArray[np.float64]:
+def finite_or(special: NDArray[np.float64], finite: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a sum is: infinities and NaN where it has them."""
+    return np.where(special == 0, finite, special)
+
+
+def doubles_of(values: pa.Array) -> NDArray[np.float64]:
+    """Numbers as the nearest doubles."""
+    if pa.types.is_decimal(values.type):
+        return nearest_doubles(values)
     # Spark casts a bigint to double likewise, to the nearest.
     doubles: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
     return doubles
+
+
+def _quotient(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if (numerator < 0) == (denominator < 0) else -math.inf
+
+
+def _state(groups: Groups, limbs: NDArray[np.int64], leading: Iterable[NDArray[np.generic]]) -> tuple[pa.Array, ...]:
+    empty = groups.count().to_numpy() == 0
+    mask = empty if empty.any() else None
+    return tuple(pa.array(np.ascontiguousarray(column), mask=mask) for column in (*limbs.T, *leading))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint, quotients
+from anabranch.aggregates.binned import FixedPoint, finite_or, quotients
 from anabranch.aggregates.groups import Groups
 from anabranch.aggregates.sums import summed
 from anabranch.errors import ConfigError
@@ -34,7 +34,8 @@ class Mean(Aggregate):
     ----------
     Equals Spark's ``avg``, also in type: double, or for decimals a decimal of four more digits, rounded half up.
 
-    A mean of doubles is the exact one, rounded once, within the range that `Sum` has.
+    A mean of doubles is the exact one, rounded once, within the range that `Sum` has. It is finite where all values
+    are, even where their sum is beyond doubles.
 
     Parameters
     ----------
@@ -94,9 +95,8 @@ class Mean(Aggregate):
         raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to double or to fewer digits")
 
     def _double_means(self, sums: tuple[pa.Array, ...], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        means = quotients(self._doubles.integers(sums), counts.astype(np.object_), self._doubles.unit)
-        beyond = self._doubles.beyond(sums)
-        return np.where(beyond == 0, means, self._doubles.totals(sums) / counts)
+        integers, unit = self._doubles.exact(sums)
+        return finite_or(self._doubles.special(sums), quotients(integers, counts.astype(np.object_), unit))
 
 
 def _is_wide(type_: pa.DataType) -> bool:

@@ -49,6 +49,7 @@ class Quantiles(Aggregate):
     probabilities: tuple[float, ...] = (0.5,)
     k: int = 200
     split_sensitive: ClassVar[bool] = True
+    result_only: ClassVar[tuple[str, ...]] = ("probabilities",)
 
     def __post_init__(self) -> None:
         if not self.probabilities or not all(0 <= p <= 1 for p in self.probabilities):

@@ -10,6 +10,8 @@ from anabranch.errors import InputError
 from anabranch.kernels import njit
 
 MAX_PRECISION = 38
+# Powers of ten up to this one are doubles.
+_EXACT_TENS = 22
 _HALF = np.int64(0xFFFF_FFFF)
 
 
@@ -20,7 +22,7 @@ def summed(type_: pa.DataType) -> pa.DataType:
 
 def integer_sums(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Sum of each group. One that is no int64 is an InputError, as in Spark's ANSI mode."""
-    high, low = _halves(codes, values, n)
+    high, low = halves(codes, values, n)
     high = high + (low >> 32)
     if np.any((high < -(2**31)) | (high >= 2**31)):
         raise InputError(
@@ -41,19 +43,41 @@ def decimal_sums(codes: NDArray[np.int64], values: pa.Array, n: int) -> pa.Array
     n
         Number of groups.
     """
-    type_ = summed(values.type)
-    values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
-    words = np.frombuffer(values.buffers()[1] or b"", np.uint32)[4 * values.offset :][: 4 * len(values)]
-    quarters = _quarters(codes, words, n)
+    return decimals_of(quarters(codes, values, n), summed(values.type))
+
+
+def quarters(codes: NDArray[np.int64], values: pa.Array, n: int) -> NDArray[np.int64]:
+    """Sum of each group of decimals as an unscaled integer: four words of 32 bits, the lowest first.
+
+    Only the last has a sign. It has room for more than 32 bits, so that 2^31 decimals do not overflow.
+    """
+    return _carried(_quarters(codes, _words(values), n))
+
+
+def nearest_doubles(decimals: pa.Array) -> NDArray[np.float64]:
+    """Decimals as the nearest doubles, which Arrow's own cast misses in the last bit."""
+    lowest, low, high, highest = _words(decimals).reshape(-1, 4).astype(np.int64).T
+    upper, lower = (highest << 32) | high, (low << 32) | lowest
+    if decimals.type.scale <= _EXACT_TENS and np.all((upper == lower >> 63) & (np.abs(lower) <= 2**53)):
+        # Both are doubles, so there is one rounding.
+        doubles: NDArray[np.float64] = lower / 10.0**decimals.type.scale
+        return doubles
+    return np.array([float(one) for one in decimals.to_pylist()], np.float64)
+
+
+def decimals_of(words: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
+    """Decimals from unscaled integers of four words each. One with too many digits is an InputError."""
+    words = _carried(words)
     try:
-        if np.any(quarters[:, 3] != quarters[:, 3].astype(np.int32)):
+        if np.any(words[:, 3] != words[:, 3].astype(np.int32)):
             raise pa.ArrowInvalid("more than 128 bits")
-        sums = pa.Array.from_buffers(type_, n, [None, pa.py_buffer(quarters.astype(np.uint32).tobytes())])
-        sums.validate(full=True)
+        buffer = pa.py_buffer(words.astype(np.uint32).tobytes())
+        decimals = pa.Array.from_buffers(type_, len(words), [None, buffer])
+        decimals.validate(full=True)
     except pa.ArrowInvalid as error:
         rule = f"a sum of decimals must fit in {type_.precision} digits, got a larger one"
         raise InputError(f"{rule}; cast the column to fewer digits or to double") from error
-    return sums
+    return decimals
 
 
 def double_sums(codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -66,8 +90,15 @@ def double_sums(codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -
     return np.where(np.isnan(sums), np.nan, sums)
 
 
+def _words(decimals: pa.Array) -> NDArray[np.uint32]:
+    """Their unscaled integers, four words each."""
+    decimals = decimals.cast(pa.decimal128(decimals.type.precision, decimals.type.scale))
+    words = np.frombuffer(decimals.buffers()[1] or b"", np.uint32)
+    return words[4 * decimals.offset :][: 4 * len(decimals)]
+
+
 @njit(cache=True)
-def _halves(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def halves(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sums of the upper and of the lower 32 bits, which cannot overflow."""
     high, low = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for i in range(len(codes)):
@@ -78,17 +109,20 @@ def _halves(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> tupl
 
 @njit(cache=True)
 def _quarters(codes: NDArray[np.int64], words: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
-    """Sums of 128-bit integers as four words of 32 bits, the lowest first; only the last has a sign."""
     sums = np.zeros((n, 4), np.int64)
     for i in range(len(codes)):
         for j in range(3):
             sums[codes[i], j] += np.int64(words[4 * i + j])
         sums[codes[i], 3] += np.int64(np.int32(words[4 * i + 3]))
-    for group in range(n):
-        for j in range(3):
-            sums[group, j + 1] += sums[group, j] >> 32
-            sums[group, j] &= 0xFFFF_FFFF
     return sums
+
+
+def _carried(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    words = words.copy()
+    for j in range(words.shape[1] - 1):
+        words[:, j + 1] += words[:, j] >> 32
+        words[:, j] &= _HALF
+    return words
 
 
 @njit(cache=True)

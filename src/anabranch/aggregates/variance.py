@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
 from anabranch.aggregates.binned import FixedPoint, quotients
@@ -26,8 +26,9 @@ class Variance(Aggregate):
     Guarantees
     ----------
     Equals Spark's ``var_samp``, or ``var_pop``, up to the rounding that Spark does and this class does not: Σ x and
-    Σ x² are exact, and the result is rounded once, while values are 0 or between 2^-44 (6e-14) and 2^63 (9e18). Other
-    values may lose digits where the spread is much smaller than the mean.
+    Σ x² are exact, and the result is rounded once, while values are 0 or between 2^-44 (6e-14) and 2^63 (9e18). Of
+    other values the same digits are summed as by `Sum`, and the result may lose digits where the spread is much smaller
+    than the mean. A square that is itself beyond doubles is infinite.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ class Variance(Aggregate):
 
     value: str
     population: bool = False
+    result_only: ClassVar[tuple[str, ...]] = ("population",)
     _squares: ClassVar[FixedPoint] = FixedPoint("square", unit=-192, n_limbs=10)
     _sums: ClassVar[FixedPoint] = FixedPoint("sum")
 
@@ -72,14 +74,10 @@ class Variance(Aggregate):
         divisors = n if self.population else n - 1
         empty = (n == 0) | (divisors == 0)
         n, divisors = (np.where(empty, 1, ints).astype(np.object_) for ints in (n, divisors))
-        shift = 2 * self._sums.unit - self._squares.unit
-        numerators = (n * self._squares.integers(squares) << -shift) - self._sums.integers(sums) ** 2
-        variances = quotients(numerators, n * divisors, 2 * self._sums.unit)
-        beyond = (self._squares.beyond(squares) != 0) | (self._sums.beyond(sums) != 0)
-        for row in np.flatnonzero(beyond & ~empty):
-            parts = [[state.slice(row, 1) for state in part] for part in (squares, sums)]
-            variances[row] = self._beyond(parts[0], parts[1], int(n[row]), int(divisors[row]))
-        return pa.array(variances, mask=empty)
+        variances = self._finite(squares, sums, n, n * divisors)
+        square, total = self._squares.special(squares), self._sums.special(sums)
+        infinite = np.where((total != 0) | np.isnan(square), np.nan, np.inf)
+        return pa.array(np.where((square == 0) & (total == 0), variances, infinite), mask=empty)
 
     def result_type(self, types: Types) -> pa.DataType:
         type_ = types[self.value]
@@ -91,23 +89,17 @@ class Variance(Aggregate):
     def _split(self, states: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...], pa.Array]:
         return states[: self._squares.width], states[self._squares.width : -1], states[-1]
 
-    def _beyond(self, squares: list[pa.Array], sums: list[pa.Array], n: int, divisor: int) -> float:
-        """Variance of one group that has values without a place in the limbs."""
-        (square,), (total,) = self._squares.beyond(squares), self._sums.beyond(sums)
-        if not np.isfinite(total) or np.isnan(square):
-            return np.nan
-        if np.isinf(square):
-            return np.inf
-        exact_square = (
-            Fraction(square) + Fraction(self._squares.integers(squares)[0]) * Fraction(2) ** self._squares.unit
-        )
-        exact_total = Fraction(total) + Fraction(self._sums.integers(sums)[0]) * Fraction(2) ** self._sums.unit
+    def _finite(
+        self,
+        squares: tuple[pa.Array, ...],
+        sums: tuple[pa.Array, ...],
+        n: NDArray[np.object_],
+        divisors: NDArray[np.object_],
+    ) -> NDArray[np.float64]:
+        """(n Σ x² − (Σ x)²) / divisor."""
+        square, square_unit = self._squares.exact(squares)
+        total, unit = self._sums.exact(sums)
+        finest = min(square_unit, 2 * unit)
+        spread = (n * square << (square_unit - finest)) - (total**2 << (2 * unit - finest))
         # What was rounded may make the difference of two equal numbers negative.
-        return _nearest(max(Fraction(0), (exact_square - exact_total**2 / n) / divisor))
-
-
-def _nearest(number: Fraction) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return np.inf
+        return quotients(np.maximum(spread, 0), divisors, finest)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint, quotients
+from anabranch.aggregates.binned import FixedPoint, finite_or, quotients
 from anabranch.aggregates.groups import Groups
 from anabranch.errors import ConfigError
 
@@ -27,13 +27,14 @@ class WeightedMean(Aggregate):
     Equals Spark's ``try_divide(sum(value * weight), sum(weight))`` over the tuples in which neither is null, up to the
     rounding that Spark does there and this class does not: products and sums are exact, and the quotient is rounded
     once, while weights are between 2^-75 (3e-23) and 2^128 (3e38) and products between 2^-86 (1e-26) and 2^127 (2e38).
+    Others are summed as `Sum` does. A product that is itself beyond doubles is infinite.
 
     Parameters
     ----------
     value
-        Column of integers or floats.
+        Column of numbers. The mean is a double; decimals are read as the nearest doubles.
     weight
-        Column of integers or floats. Where the weights sum to 0 the result is null.
+        Column of numbers. Where the weights sum to 0 the result is null.
 
     Examples
     --------
@@ -66,19 +67,20 @@ class WeightedMean(Aggregate):
 
     def result(self, *states: pa.Array) -> pa.Array:
         products, weights = states[: self._products.width], states[self._products.width :]
-        totals = self._weights.totals(weights)
-        divisors = self._weights.integers(weights)
+        numerators, product_unit = self._products.exact(products)
+        divisors, weight_unit = self._weights.exact(weights)
+        special, weight = self._products.special(products), self._weights.special(weights)
+        empty = (divisors == 0) & (weight == 0)
         divisors[divisors == 0] = 1
-        exponent = self._products.unit - self._weights.unit
-        means = quotients(self._products.integers(products), divisors, exponent)
-        exact = (self._products.beyond(products) == 0) & (self._weights.beyond(weights) == 0)
+        means = quotients(numerators, divisors, product_unit - weight_unit)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(exact, means, self._products.totals(products) / totals)
-        return pa.array(means, mask=totals == 0)
+            infinite = finite_or(special, means) / finite_or(weight, np.sign(divisors).astype(np.float64))
+        return pa.array(np.where((special == 0) & (weight == 0), means, infinite), mask=empty)
 
     def result_type(self, types: Types) -> pa.DataType:
         for column in self.inputs:
-            if not (pa.types.is_signed_integer(types[column]) or pa.types.is_floating(types[column])):
-                rule = "WeightedMean needs columns of integers or floats"
+            checks = (pa.types.is_signed_integer, pa.types.is_floating, pa.types.is_decimal)
+            if not any(check(types[column]) for check in checks):
+                rule = "WeightedMean needs columns of numbers"
                 raise ConfigError(f"{rule}, '{column}' is {types[column]}; cast it to double")
         return pa.float64()

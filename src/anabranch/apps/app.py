@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,12 +33,15 @@ class Field:
         Other names under which it is found in a source that has no column `name`.
     optional
         Whether the application does without it.
+    key
+        Whether rows are counted under it, so that a row without it cannot be used.
     """
 
     name: str
     type: str
     aliases: tuple[str, ...] = ()
     optional: bool = False
+    key: bool = False
 
 
 class App(ABC):
@@ -68,41 +72,64 @@ class App(ABC):
             For a field's name, the source's column or a SQL expression over its columns; a field that is not listed is
             looked for by its name and then by its aliases.
         """
-        found = {field.name: self._found(field, rows, columns or {}) for field in self.fields}
-        self.check_names(columns or {})
-        chosen = [F.expr(found[f.name] or "").cast(f.type).alias(f.name) for f in self.fields if found[f.name]]
+        names = [name for name in rows.columns if name not in row_columns(rows)]
+        found = self.chosen(names, columns or {})
+        with self.reading(names):
+            return rows.select(*(F.expr(e).cast(f.type).alias(f.name) for f, e in found.items()), *row_columns(rows))
+
+    def chosen(self, names: Sequence[str], columns: Mapping[str, str]) -> dict[Field, str]:
+        """For each field that a source with columns of these names has, the SQL expression that gives it."""
+        self.check_names(columns)
+        found = {field: self._found(field, names, columns) for field in self.fields}
+        return {field: text for field, text in found.items() if text is not None}
+
+    @contextmanager
+    def reading(self, names: Sequence[str]) -> Iterator[None]:
+        """Say in one line why Spark cannot read the fields out of columns of these names."""
         try:
-            return rows.select(*chosen, *row_columns(rows))
+            yield
         except AnalysisException as error:
-            reason = why_not_read(error, [name for name in rows.columns if name not in row_columns(rows)])
+            reason = why_not_read(error, names)
             raise InputError(f"{self.name} cannot read its columns: {reason}; see --column") from None
 
     @abstractmethod
     def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
         """Output columns by name, for tuples with these columns."""
 
-    def check(self, balancing: Balancing) -> None:
-        """Refuse what the application cannot do, before anything is started; by default it can do all."""
+    def check(self, balancing: Balancing, *, once: bool = False) -> None:
+        """Refuse what the application cannot do, before anything is started; by default it can do all.
+
+        Parameters
+        ----------
+        balancing
+            How the tuples are spread.
+        once
+            Whether the run ends when it has read what is there.
+        """
         return None
+
+    def identity(self, balancing: Balancing) -> dict[str, Any]:
+        """What a checkpoint is bound to: with other values its states would be read wrongly."""
+        return {"app": self.name, "key": self.key, **balancing.identity()}
 
     def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
         """The answer: one row a key; of a stream, the rows that a micro-batch changed."""
         return balancing.balance(tuples, self.key).aggregate(**self.aggregates(tuples.columns))
 
-    def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
-        """Figures of the batch that a `StreamingQueryProgress`, as a mapping, tells about."""
+    def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics | None:
+        """Figures of the batch that a `StreamingQueryProgress`, as a mapping, tells about; None without reports."""
         return batch_metrics(ledger, progress)
 
-    def _found(self, field: Field, rows: DataFrame, columns: Mapping[str, str]) -> str | None:
+    def _found(self, field: Field, names: Sequence[str], columns: Mapping[str, str]) -> str | None:
         if field.name in columns:
             return columns[field.name]
         for name in (field.name, *field.aliases):
-            if name in rows.columns:
+            if name in names:
                 return f"`{name}`"
         if field.optional:
             return None
         raise InputError(
-            f"{self.name} needs a column {field.name}, and the source has {', '.join(rows.columns)}; "
+            f"{self.name} needs a column {field.name}, and the source has {', '.join(names)}; "
             f"say which it is with --column {field.name}=COLUMN"
         )
 

@@ -50,14 +50,18 @@ class Balancing:
         )
 
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint is bound to: other values would read its state wrongly."""
-        parameters = {name: str(value) for name, value in self.grouping.parameters().items()}
+        """What a checkpoint is bound to: with other values its states would be read wrongly."""
+        resident = {"workers": self.n_workers} if self.regime == "resident" else {}
+        return {"regime": self.regime, **resident}
+
+    def routing(self) -> dict[str, Any]:
+        """What routes depend on, and what the ledger has learned for them, but no answer."""
         return {
             "grouping": self.grouping.name,
-            "parameters": parameters,
+            "parameters": {name: str(value) for name, value in self.grouping.parameters().items()},
             "workers": self.n_workers,
-            "edge": self.edge or "default",
-            "regime": self.regime,
+            "edge": self.edge or "adaptive",
+            "seed": self.seed,
         }
 
 

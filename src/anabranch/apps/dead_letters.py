@@ -13,11 +13,13 @@ from pyspark.sql import functions as F
 
 from anabranch.apps.app import App
 from anabranch.apps.checkpoint import Checkpoint
+from anabranch.apps.file_source import FileSource
 from anabranch.apps.folder import Folder
-from anabranch.apps.kafka import KafkaSource, Offsets
+from anabranch.apps.kafka import KafkaSource
+from anabranch.apps.notes import Note, silent
+from anabranch.apps.reread import Reread
 from anabranch.apps.sink import Sink
 from anabranch.apps.source import observed
-from anabranch.errors import InputError
 
 _COMPLETE = "anabranch-dead-letters.json"
 
@@ -26,9 +28,9 @@ _COMPLETE = "anabranch-dead-letters.json"
 class DeadLetters:
     """Finds the malformed records of a batch once it is committed, and hands them to a sink.
 
-    The query itself only counts them. A batch that has any is read again, from and to the very offsets that the
-    checkpoint has written down for it, and parsed by the same expressions; so nothing is read twice as long as all is
-    well. A file in the checkpoint says up to which batch the sink is complete.
+    The query itself only counts them. A batch that has any is read again, from and to the very offsets, or the files,
+    that the checkpoint has written down for it, and parsed by the same expressions; so nothing is read twice as long as
+    all is well. A file in the checkpoint says up to which batch the sink is complete.
 
     Guarantees
     ----------
@@ -43,9 +45,11 @@ class DeadLetters:
         Malformed records that this object has seen, by reason (without the value that is at fault), and one of them.
     read, good
         Records of this run's batches, and those of them that were not malformed.
+    note
+        Takes a line about those that were gone before they were put aside.
     """
 
-    source: KafkaSource
+    source: KafkaSource | FileSource
     app: App
     columns: Mapping[str, str]
     checkpoint: Checkpoint
@@ -54,6 +58,7 @@ class DeadLetters:
     example: dict[str, Any] = field(default_factory=dict)
     read: int = 0
     good: int = 0
+    note: Note = silent
 
     @property
     def count(self) -> int:
@@ -85,45 +90,53 @@ class DeadLetters:
         if counted is not None and counted["n"] == 0:
             self._mark(batch)
             return late
-        return late + self._put_aside(spark, batch)
+        return late + self._put_aside(spark, batch, None if counted is None else counted["n"])
 
-    def _put_aside(self, spark: SparkSession, batch: int) -> int:
-        start, end = self._range(batch)
-        rows = self.source.malformed(spark, self.app, self.columns, start, end).persist()
+    def first(self, spark: SparkSession) -> str:
+        """Where the first malformed row is of the batch that could not be done, and why it is one."""
+        rows = self._reread(spark, self.checkpoint.batches()).rows
+        found = rows.orderBy(*self.source.place).first()
+        if found is None:
+            return "which is not there any more"
+        example = found.asDict()
+        return f"{self.source.where(spark, self.app, self.columns, example)}: {example['reason']}"
+
+    def _put_aside(self, spark: SparkSession, batch: int, counted: int | None = None) -> int:
+        again = self._reread(spark, batch)
+        rows = again.rows.persist()
         try:
             n = self._remember(rows)
             if n and self.sink is not None:
                 self.sink.write(rows, batch)
         finally:
             rows.unpersist()
+        self._tell_lost(batch, again, None if counted is None else counted - n)
         self._mark(batch)
         return n
 
+    def _reread(self, spark: SparkSession, batch: int) -> Reread:
+        return self.source.reread(spark, self.app, self.columns, self.checkpoint, batch)
+
+    def _tell_lost(self, batch: int, again: Reread, malformed: int | None) -> None:
+        """Say that malformed rows are lost: so many, or where nobody has counted them, at most all that are gone."""
+        if not again.gone or malformed == 0:
+            return
+        lost = f"{malformed:,}" if malformed is not None else "some" if again.most is None else f"up to {again.most:,}"
+        self.note(
+            f"{lost} malformed {self.source.rows} of batch {batch} are lost: {again.gone} before they were put aside; "
+            f"the answers have all good {self.source.rows}"
+        )
+
     def _remember(self, rows: DataFrame) -> int:
-        first = F.min_by(F.struct(*rows.columns), F.struct("timestamp", "partition", "offset"))
+        place = self.source.place
+        first = F.min_by(F.struct(*rows.columns), F.struct(*place))
         kinds = rows.groupBy(F.substring_index("reason", ": ", 1).alias("kind"))
         found = kinds.agg(F.count(F.lit(1)).alias("n"), first.alias("first")).collect()
         self.reasons.update({row["kind"]: row["n"] for row in found})
         if found and not self.example:
             examples = (row["first"].asDict() for row in found)
-            self.example = min(examples, key=lambda e: (e["timestamp"], e["partition"], e["offset"]))
+            self.example = min(examples, key=lambda example: [example[name] for name in place])
         return sum(row["n"] for row in found)
-
-    def _range(self, batch: int) -> tuple[Offsets, Offsets]:
-        """Offsets from which and to which a batch was read, as Spark has written them down."""
-        before = self._logged(f"offsets/{batch - 1}") if batch else self._logged("sources/0/0")
-        return before, self._logged(f"offsets/{batch}")
-
-    def _logged(self, name: str) -> Offsets:
-        text = self._folder.read(name)
-        if text is None:
-            raise InputError(
-                f"malformed records cannot be found again: checkpoint {self.checkpoint.uri} has no {name} any more; "
-                "start with a new checkpoint"
-            )
-        # A version, and before the offsets of a batch its settings.
-        offsets: Offsets = json.loads(text.splitlines()[-1])
-        return offsets
 
     @property
     def _folder(self) -> Folder:

@@ -56,10 +56,17 @@ class Folder:
         except OSError as error:
             raise InputError(f"cannot write to {self.uri!r}: {error}; name a folder that can be written") from None
 
+    def delete(self, name: str) -> None:
+        """Remove a folder with all that is in it, whether or not there is one."""
+        try:
+            if self._files.exists(name):
+                self._files.delete(name)
+        except OSError as error:
+            raise InputError(f"cannot remove {self.at(name)!r}: {error}; name a folder that can be written") from None
+
     def replace(self, name: str, by: str) -> None:
         """Put the folder `by` in the place of the folder `name`, whether or not there is one."""
-        if self._files.exists(name):
-            self._files.delete(name)
+        self.delete(name)
         self._files.move(by, name)
 
     @cached_property

@@ -43,7 +43,7 @@ class GeoTrends(App):
     name: ClassVar[str] = "geo-trends"
     fields: ClassVar[tuple[Field, ...]] = (
         Field("location", "string", aliases=("state", "place", "country", "region")),
-        Field("hashtag", "string", aliases=("tag", "key")),
+        Field("hashtag", "string", aliases=("tag", "key"), key=True),
     )
     key: ClassVar[str] = "trend"
     heaviest: ClassVar[str] = "posts"
@@ -64,11 +64,20 @@ class GeoTrends(App):
         """Those of hashtags; locations have the same, the other way round."""
         return _aggregates("location", self.top)
 
-    def check(self, balancing: Balancing) -> None:
+    def check(self, balancing: Balancing, *, once: bool = False) -> None:
         if balancing.grouping != DEFAULT_GROUPING or balancing.edge not in (None, "adaptive"):
             raise ConfigError(f"{self.name} routes by tables of its own; leave --grouping and --edge out")
         if balancing.work_us:
             raise ConfigError(f"{self.name} emulates no work; leave --work-us out")
+        if once and balancing.flush_every > 1:
+            raise ConfigError(
+                f"a bounded run of {self.name} would leave states on its workers that are in no answer; with --once, "
+                "leave --flush-every out"
+            )
+
+    def identity(self, balancing: Balancing) -> dict[str, Any]:
+        """With the workers, which hold the states, and the seed, which says where."""
+        return {**super().identity(balancing), "workers": balancing.n_workers, "seed": balancing.seed}
 
     def build(self, tuples: DataFrame, balancing: Balancing) -> DataFrame:
         """One row a location and one a hashtag, which ``trend`` tells apart: ``location NY``, ``hashtag jobs``."""
@@ -92,7 +101,7 @@ class GeoTrends(App):
     def _reconfiguration(self) -> Reconfiguration:
         return Reconfiguration(every=self.every, manager=Manager(1, method="greedy", split=True))
 
-    def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
+    def metrics(self, ledger: str, progress: Mapping[str, Any]) -> BatchMetrics | None:
         return chain_metrics(ledger, progress)
 
 

@@ -34,7 +34,7 @@ class Hashtags(App):
 
     name: ClassVar[str] = "hashtags"
     fields: ClassVar[tuple[Field, ...]] = (
-        Field("hashtag", "string", aliases=("key", "tag")),
+        Field("hashtag", "string", aliases=("key", "tag"), key=True),
         Field("state", "string", aliases=("place", "country")),
         Field("author", "string", aliases=("user", "member"), optional=True),
     )

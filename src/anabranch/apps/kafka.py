@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from urllib.parse import parse_qsl
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.apps.answering import answering
 from anabranch.apps.app import App
 from anabranch.apps.balancing import ROW
+from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.connection import Connection
+from anabranch.apps.gaps import places, size
+from anabranch.apps.kafka_address import KafkaAddress
+from anabranch.apps.notes import Note, silent
+from anabranch.apps.read_topic import ReadTopic
 from anabranch.apps.records import REASON, Records
+from anabranch.apps.reread import Reread
 from anabranch.apps.sink import BATCH, Sink
-from anabranch.apps.source import KAFKA, MALFORMED, Source, without_malformed
-from anabranch.apps.topics import topics_of
+from anabranch.apps.source import MALFORMED, Source, observed, without_malformed
+from anabranch.apps.topic_notes import TopicNotes
+from anabranch.apps.topic_offsets import Offsets, TopicOffsets, n_offsets
+from anabranch.apps.topic_owner import Owner, SinkTopic
 from anabranch.errors import ConfigError, InputError
 
 STARTS = ("earliest", "latest")
+_LOSS = ("true", "false")
 # What identifies a record, and is all of Kafka's own columns that goes on to the edge.
 _IDENTITY = ("partition", "offset")
-_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
-_SECRET = re.compile(r"(sasl|ssl|security|kafka)\.|password|secret|token|jaas", re.IGNORECASE)
 # Kafka's own defaults, 500 records and a megabyte at a time, are for consumers that look at each record. At the end of
 # a topic a consumer has asked for more already, and may ask for nothing else before the broker answers: by default that
 # takes 500 ms, and so much longer the batch that reaches the end.
@@ -39,87 +43,6 @@ _FETCH = {
 
 
 @dataclass(frozen=True)
-class KafkaAddress:
-    """Where a topic is: ``kafka://HOST:PORT[,HOST:PORT…]/TOPIC``, for a source with parameters behind a question mark.
-
-    Parameters
-    ----------
-    servers
-        Brokers to ask first, with commas between.
-    parameters
-        Whatever stands behind the question mark.
-    """
-
-    servers: str
-    topic: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for server in self.servers.split(","):
-            found = _SERVER.fullmatch(server)
-            if found is None or not 0 < int(found["port"]) < 1 << 16:
-                raise ConfigError(f"a broker must be HOST:PORT, as in 127.0.0.1:9092, got {server!r}")
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", self.topic) or self.topic in (".", ".."):
-            raise ConfigError(f"a topic has letters, digits, dots, _ and - in its name, got {self.topic!r}")
-
-    @classmethod
-    def parse(cls, text: str, known: tuple[str, ...] = ()) -> KafkaAddress:
-        """Read an address; parameters that are not `known` are refused.
-
-        Examples
-        --------
-        >>> KafkaAddress.parse("kafka://127.0.0.1:9092/trades?format=csv", known=("format",))
-        KafkaAddress(servers='127.0.0.1:9092', topic='trades', parameters={'format': 'csv'})
-        """
-        place, _, query = text.removeprefix(KAFKA).partition("?")
-        parameters = dict(parse_qsl(query, keep_blank_values=True))
-        # Neither is shown: it may hold a password.
-        if "@" in place or any(_SECRET.search(name) for name in parameters):
-            raise ConfigError(
-                "users, passwords and other security options do not belong into an address, where others can see them; "
-                "write them into a file for --kafka-properties, or into variables such as "
-                "ANABRANCH_KAFKA_SECURITY_PROTOCOL"
-            )
-        if not text.startswith(KAFKA):
-            raise ConfigError(f"the address of a topic must be kafka://HOST:PORT/TOPIC, got {place!r}; write it so")
-        for name in parameters:
-            if name not in known:
-                takes = f"takes {', '.join(known)}" if known else "takes no parameters here"
-                raise ConfigError(f"an address kafka://HOST:PORT/TOPIC {takes}, got {name!r}; leave it out")
-        servers, _, topic = place.partition("/")
-        if not topic:
-            raise ConfigError(
-                f"the address of a topic must be kafka://HOST:PORT/TOPIC, got {KAFKA}{place}; add the topic"
-            )
-        return cls(servers, topic, parameters)
-
-    def check(self) -> None:
-        """See that a broker can be reached; Kafka's own clients would try for minutes."""
-        if not answering(self.servers):
-            raise InputError(f"no Kafka broker answers at {self.servers}; start one there, or correct the address")
-
-    def check_topic(self, connection: Connection) -> None:
-        """See that the topic is there; Spark would look for it for a minute, and not say which it was."""
-        known = topics_of({"bootstrap.servers": self.servers, **connection.properties})
-        if known is not None and self.topic not in known:
-            raise InputError(self.missing(known))
-
-    def missing(self, known: Iterable[str] = ()) -> str:
-        """That the topic is not there, and what to do about it."""
-        close = difflib.get_close_matches(self.topic, known, n=1)
-        return (
-            f"{self.servers} has no topic {self.topic}, or none that this user may see"
-            f"{f' (did you mean {close[0]}?)' if close else ''}"
-            f"; make it with anabranch produce kafka://{self.servers}/{self.topic}, "
-            f"or kafka-topics.sh --create --topic {self.topic} --bootstrap-server {self.servers}"
-        )
-
-    def options(self, connection: Connection) -> dict[str, str]:
-        """What both ends of Spark's connector need."""
-        return {"kafka.bootstrap.servers": self.servers, **connection.options()}
-
-
-@dataclass(frozen=True)
 class KafkaSource(Source):
     """The records of a topic, those that are there and each that is added.
 
@@ -128,8 +51,9 @@ class KafkaSource(Source):
     Parameters
     ----------
     text
-        ``kafka://HOST:PORT/TOPIC?format=json&from=earliest&columns=a,b``: the format is one of `records.FORMATS`,
-        ``from`` is earliest or latest and counts at a query's first start only, and ``columns`` are those of `Records`.
+        ``kafka://HOST:PORT/TOPIC?format=json&from=earliest&columns=a,b&failOnDataLoss=true``: the format is one of
+        `records.FORMATS`, ``from`` is earliest or latest and counts at a query's first start only, ``columns`` are
+        those of `Records`, and ``failOnDataLoss=false`` skips records that the topic has removed before they were read.
     format
         Of the values, unless the address says it; json where neither does.
     batch
@@ -141,9 +65,14 @@ class KafkaSource(Source):
     batch: int | None = None
     connection: Connection = field(default_factory=Connection)
 
+    place: ClassVar[tuple[str, ...]] = ("timestamp", "partition", "offset")
+    rows: ClassVar[str] = "records"
+
     def __post_init__(self) -> None:
         if self._start not in STARTS:
             raise ConfigError(f"from must be one of {', '.join(STARTS)}, got {self._start!r}")
+        if self._loss not in _LOSS:
+            raise ConfigError(f"failOnDataLoss must be one of {', '.join(_LOSS)}, got {self._loss!r}")
         written = self.address.parameters.get("format")
         if written and self.format and written != self.format:
             raise ConfigError(f"the address says format {written}, --format says {self.format}; leave one out")
@@ -152,7 +81,7 @@ class KafkaSource(Source):
     @property
     def address(self) -> KafkaAddress:
         """Where the topic is."""
-        return KafkaAddress.parse(self.text, known=("format", "from", "columns"))
+        return KafkaAddress.parse(self.text, known=("format", "from", "columns", "failOnDataLoss"))
 
     @property
     def records(self) -> Records:
@@ -165,18 +94,52 @@ class KafkaSource(Source):
     def _start(self) -> str:
         return self.address.parameters.get("from", STARTS[0])
 
-    def open(self, spark: SparkSession) -> DataFrame:
+    @property
+    def _fails_on_loss(self) -> bool:
+        return self._loss == _LOSS[0]
+
+    @property
+    def _loss(self) -> str:
+        return self.address.parameters.get("failOnDataLoss", _LOSS[0])
+
+    def check(self, spark: SparkSession, checkpoint: Checkpoint, note: Note = silent) -> None:
         self.address.check()
         require_connector(spark)
-        self.address.check_topic(self.connection)
+        topic = self.topic(checkpoint)
+        topic.check()
+        gone = topic.unread()
+        if gone and self._fails_on_loss:
+            raise InputError(topic.lost(gone))
+        if gone:
+            note(f"{size(gone):,} records are skipped, which topic {topic.address.topic} has removed: {places(gone)}")
+
+    def check_running(self, checkpoint: Checkpoint) -> None:
+        self.topic(checkpoint).check_running()
+
+    def tell_skipped(self, progress: Mapping[str, Any], note: Note) -> None:
+        """Say how many offsets of a batch had no record, where records that are gone are skipped."""
+        counted = observed(progress)
+        skipped = 0 if counted is None else n_offsets(progress) - counted["records"]
+        if skipped > 0 and not self._fails_on_loss:
+            note(
+                f"{skipped:,} offsets of batch {progress['batchId']} had no record: topic {self.address.topic} had "
+                "removed them (retention or compaction), or has marks of transactions there"
+            )
+
+    def topic(self, checkpoint: Checkpoint) -> ReadTopic:
+        """The topic, and what this checkpoint knows of it."""
+        return ReadTopic(self.address, self.connection, checkpoint)
+
+    def open(self, spark: SparkSession) -> DataFrame:
         options = {"subscribe": self.address.topic, "startingOffsets": self._start, **_FETCH}
+        options["failOnDataLoss"] = str(self._fails_on_loss).lower()
         if self.batch is not None:
             options["maxOffsetsPerTrigger"] = str(self.batch)
         return spark.readStream.format("kafka").options(**options | self.address.options(self.connection)).load()
 
-    def read(self, spark: SparkSession, app: App, columns: Mapping[str, str]) -> DataFrame:
+    def read(self, spark: SparkSession, app: App, columns: Mapping[str, str], *, strict: bool = False) -> DataFrame:
         parsed = self.records.parse(self.open(spark), app, columns)
-        good = without_malformed(parsed, REASON)
+        good = without_malformed(parsed, REASON, strict=strict)
         fields = [name for name in good.columns if not name.startswith(ROW)]
         return app.read(good.select(*fields, *(ROW + name for name in _IDENTITY)))
 
@@ -196,12 +159,24 @@ class KafkaSource(Source):
         others = [F.col(ROW + name).alias(name) for name in ("topic", "partition", "offset", "timestamp")]
         return bad.select(F.col(REASON).alias("reason"), _shown("value"), _shown("key"), *others)
 
+    def reread(
+        self, spark: SparkSession, app: App, columns: Mapping[str, str], checkpoint: Checkpoint, batch: int
+    ) -> Reread:
+        """The malformed records of a batch."""
+        start, end = TopicOffsets(checkpoint).of_batch(batch)
+        topic = self.address.topic
+        gone = self.topic(checkpoint).removed(start.get(topic, {}), end.get(topic, {}))
+        begin = {**start, topic: {**start.get(topic, {}), **{str(gap.partition): gap.end for gap in gone}}}
+        rows = self.malformed(spark, app, columns, begin, end)
+        removed = f"topic {topic} had removed {size(gone):,} records ({places(gone)})"
+        return Reread(rows, removed, size(gone)) if gone else Reread(rows)
+
+    def where(self, spark: SparkSession, app: App, columns: Mapping[str, str], example: Mapping[str, Any]) -> str:
+        """Where a malformed record is."""
+        return f"partition {example['partition']}, offset {example['offset']}"
+
     def redacted(self, text: str) -> str:
         return self.connection.redacted(text)
-
-
-Offsets = Mapping[str, Mapping[str, int]]
-"""Per topic and partition, the offset of the next record."""
 
 
 @dataclass(frozen=True)
@@ -219,11 +194,17 @@ class KafkaSink(Sink):
         ``kafka://HOST:PORT/TOPIC``.
     key
         The column that becomes the record's key.
+    adopt
+        Take the topic over if it holds the answers of another query; see `SinkTopic`.
+    owner
+        Whose answers these are; `owned` finds it. Dead letters have none: each says where it came from.
     """
 
     text: str
     key: str
     connection: Connection = field(default_factory=Connection)
+    adopt: bool = False
+    owner: Owner | None = None
 
     def __post_init__(self) -> None:
         _ = self.address
@@ -237,11 +218,17 @@ class KafkaSink(Sink):
         self.address.check()
         require_connector(spark)
 
+    def owned(self, spark: SparkSession, checkpoint: Checkpoint, query: str) -> KafkaSink:
+        topic = SinkTopic(self.address, self.connection, TopicNotes(checkpoint.uri), checkpoint.batches())
+        return replace(self, owner=topic.owner(spark, query, adopt=self.adopt))
+
     def write(self, rows: DataFrame, batch: int) -> None:
-        value = F.struct(*(f"`{name}`" for name in rows.columns), F.lit(batch).alias(BATCH))
+        first = self.owner.first if self.owner else 0
+        value = F.struct(*(f"`{name}`" for name in rows.columns), F.lit(first + batch).alias(BATCH))
         records = rows.select(
             F.col(f"`{self.key}`").cast("string").alias("key"),
             F.to_json(value, {"ignoreNullFields": "false"}).alias("value"),
+            *([self.owner.headers()] if self.owner else []),
         )
         options = {"topic": self.address.topic, **self.address.options(self.connection)}
         records.write.format("kafka").options(**options).save()

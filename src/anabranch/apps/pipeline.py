@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.apps.app import App
 from anabranch.apps.balancing import Balancing
+from anabranch.apps.broker_watch import watched
 from anabranch.apps.cause import is_indeterminate, root_cause
 from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.dead_letters import DeadLetters
-from anabranch.apps.kafka import KafkaAddress, KafkaSink, KafkaSource
+from anabranch.apps.file_source import FileSource
+from anabranch.apps.kafka import KafkaSink, KafkaSource
+from anabranch.apps.kafka_address import KafkaAddress
+from anabranch.apps.notes import Note, silent
 from anabranch.apps.sink import FolderSink, Sink, latest, shown
-from anabranch.apps.source import Source, observed
-from anabranch.errors import ConfigError, QueryError
-from anabranch.spark.progress import BatchMetrics
+from anabranch.apps.source import STRICT, Source
+from anabranch.errors import AnabranchError, ConfigError, InputError, QueryError
+from anabranch.spark.progress import BatchMetrics, unreported
 
 _POLL_S = 0.25
+# Each time the source is asked whether it is still the same.
+_CHECK_S = 10.0
 
 
 def _no(*_: object) -> None:
@@ -43,6 +49,8 @@ class Events:
         Takes the number of the restart and its cause.
     on_late
         Takes the number of malformed records that an earlier run had not put aside yet.
+    on_note
+        Takes a line about whatever else the user should know: records that are lost, brokers that are gone.
     stop
         Set to True by whoever wants the pipeline to end after the batch that is running.
     """
@@ -50,6 +58,7 @@ class Events:
     on_batch: Callable[[BatchMetrics], None] = _no
     on_restart: Callable[[int, str], None] = _no
     on_late: Callable[[int], None] = _no
+    on_note: Note = silent
     stop: bool = False
 
 
@@ -68,7 +77,9 @@ class Pipeline:
     once
         End when everything that is there now has been read.
     dead_letters
-        Where the malformed records of a `KafkaSource` go; None to count them only.
+        Where malformed rows of files and records of a topic go; None to count them only.
+    strict
+        End with an error at the first malformed one; its batch is not done then.
     restarts
         How often a query is started again after Spark has given up on a batch whose tasks it could not repeat.
     """
@@ -82,19 +93,20 @@ class Pipeline:
     once: bool = False
     restarts: int = 3
     dead_letters: Sink | None = None
+    strict: bool = False
 
-    def claim(self) -> None:
+    def claim(self) -> str:
         """See that the application can do what is asked, and that checkpoint and sink belong to this pipeline.
 
-        They are made its own; nothing is started.
+        They are made its own; nothing is started. Gives the checkpoint's name.
         """
-        self.app.check(self.balancing)
+        self.app.check(self.balancing, once=self.once)
         self._check_topics()
-        identity = {"app": self.app.name, "key": self.app.key, **self.balancing.identity()}
-        name = self.checkpoint.claim(identity)
+        name = self.checkpoint.claim(self.app.identity(self.balancing), self.balancing.routing())
         self.sink.claim(name)
         if self.dead_letters is not None:
             self.dead_letters.claim(name)
+        return name
 
     def _check_topics(self) -> None:
         """A query that writes into the topic it reads would feed on its own answers."""
@@ -107,23 +119,35 @@ class Pipeline:
 
     def _addresses(self) -> list[KafkaAddress]:
         """Where its topics are, that of the source first."""
+        return [end.address for end in self._topics()]
+
+    def _brokers(self) -> dict[str, dict[str, str]]:
+        """Whom it needs, and what Kafka's clients need to ask them."""
+        return {end.address.servers: end.address.properties(end.connection) for end in self._topics()}
+
+    def _topics(self) -> list[KafkaSource | KafkaSink]:
         ends = (self.source, self.sink, self.dead_letters)
-        return [end.address for end in ends if isinstance(end, KafkaSource | KafkaSink)]
+        return [end for end in ends if isinstance(end, KafkaSource | KafkaSink)]
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query, or resume it from the checkpoint."""
-        self.claim()
+        name = self.claim()
         self._open(spark)
-        tuples = self.source.read(spark, self.app, self.columns)
+        sink = self.sink.owned(spark, self.checkpoint, name)
+        tuples = self.source.read(spark, self.app, self.columns, strict=self.strict)
         balancing = replace(self.balancing, ledger=self.checkpoint.ledger)
         answers = self.app.build(tuples, balancing)
-        writer = answers.writeStream.outputMode("update").foreachBatch(self._write).queryName(self.app.name)
+        writer = answers.writeStream.outputMode("update").foreachBatch(sink.write).queryName(self.app.name)
         writer = writer.option("checkpointLocation", self.checkpoint.uri)
         return (writer.trigger(availableNow=True) if self.once else writer).start()
 
     def run(self, spark: SparkSession, events: Events | None = None) -> None:
         """Run until the source ends (`once`), until it is told to stop, or until it fails, which is a QueryError."""
         events = events or Events()
+        with watched(self._brokers(), events.on_note):
+            self._run(spark, events)
+
+    def _run(self, spark: SparkSession, events: Events) -> None:
         restarts = 0
         while True:
             query: StreamingQuery | None = None
@@ -136,6 +160,8 @@ class Pipeline:
                     return
                 if query is None:
                     raise
+                if STRICT in _full_text(error):
+                    raise QueryError(self._ended_strictly(spark)) from None
                 restarts += 1
                 if not is_indeterminate(error) or restarts > self.restarts:
                     raise QueryError(f"{self.app.name} failed: {self._cause(error)}") from self._shown(error)
@@ -144,10 +170,17 @@ class Pipeline:
                 if query is not None:
                     _end(query)
 
+    def _ended_strictly(self, spark: SparkSession) -> str:
+        assert self.letters is not None, "only their sources know malformed rows"
+        return (
+            f"{self.app.name} has come to a malformed row, {self.letters.first(spark)}; mend it where it is, or leave "
+            "--strict out to put such rows aside and go on"
+        )
+
     @cached_property
     def letters(self) -> DeadLetters | None:
         """What becomes of malformed records; None where the source has none."""
-        if not isinstance(self.source, KafkaSource):
+        if not isinstance(self.source, KafkaSource | FileSource):
             return None
         return DeadLetters(self.source, self.app, self.columns, self.checkpoint, self.dead_letters)
 
@@ -161,18 +194,22 @@ class Pipeline:
 
     def _catch_up(self, spark: SparkSession, events: Events) -> None:
         """Put aside the malformed records of batches that were committed when a run ended."""
-        if self.letters is None or not self.checkpoint.batches():
+        if self.letters is None:
             return
+        self.letters.note = events.on_note
         self.claim()
-        self._open(spark)
+        self._open(spark, events.on_note)
         try:
             late = self.letters.catch_up(spark)
-        except PySparkException as error:
+        except AnabranchError:
+            raise
+        except Exception as error:  # py4j's, too, which is all that some of Java's errors are
             raise QueryError(f"malformed records could not be put aside: {self._cause(error)}") from self._shown(error)
         if late:
             events.on_late(late)
 
-    def _open(self, spark: SparkSession) -> None:
+    def _open(self, spark: SparkSession, note: Note = silent) -> None:
+        self.source.check(spark, self.checkpoint, note)
         self.sink.open(spark)
         if self.dead_letters is not None:
             self.dead_letters.open(spark)
@@ -181,8 +218,29 @@ class Pipeline:
         """Why a query failed, in one line and without secrets."""
         # Kafka does not say which topic it does not know.
         if "UnknownTopicOrPartition" in _full_text(error) and self._addresses():
-            return " or ".join(address.missing() for address in self._addresses())
+            return " or ".join(self._missing())
+        if "may have been lost" in _full_text(error) and (lost := self._lost()):
+            return lost
         return root_cause(RuntimeError(self._redacted(_full_text(error)) or type(error).__name__))
+
+    def _lost(self) -> str | None:
+        """What has become of unread records of the source's topic."""
+        if not isinstance(self.source, KafkaSource):
+            return None
+        topic = self.source.topic(self.checkpoint)
+        try:
+            topic.check()
+            gone = topic.unread()
+        except InputError as lost:  # all of it: the topic was deleted, or made again
+            return str(lost)
+        return topic.lost(gone) if gone else None
+
+    def _missing(self) -> list[str]:
+        """What to do about each topic if it is not there."""
+        if not isinstance(self.source, KafkaSource):
+            return [address.missing() for address in self._addresses()]
+        others = [address.missing() for address in self._addresses()[1:]]
+        return [self.source.topic(self.checkpoint).missing(), *others]
 
     def _shown(self, error: Exception) -> Exception | None:
         """The error itself, unless it would tell secrets in a traceback."""
@@ -193,16 +251,17 @@ class Pipeline:
             text = text if part is None else part.redacted(text)
         return text
 
-    def _write(self, rows: DataFrame, batch: int) -> None:
-        self.sink.write(rows, batch)
-
     def _follow(self, spark: SparkSession, query: StreamingQuery, events: Events) -> None:
         last = -1
         running: int | None = None
         ended = False
+        check_at = time.monotonic() + _CHECK_S
         while not ended:
             ended = bool(query.awaitTermination(_POLL_S))  # type: ignore[arg-type]
             last = self._tell(spark, query, last, events)
+            if ended or time.monotonic() >= check_at:
+                self.source.check_running(self.checkpoint)
+                check_at = time.monotonic() + _CHECK_S
             if events.stop and running is None:
                 running = last
             # A batch in progress is left to end: stopping then costs nothing, and nothing is done twice.
@@ -216,15 +275,19 @@ class Pipeline:
         for progress in query.recentProgress:
             if progress["batchId"] > last and _is_batch(progress):
                 last = progress["batchId"]
-                metrics = self.app.metrics(self.checkpoint.ledger, progress)
-                events.on_batch(replace(metrics, malformed=self._malformed(spark, progress)))
+                metrics = self._metrics(progress)
+                malformed = 0 if self.letters is None else self.letters.batch(spark, progress)
+                events.on_batch(replace(metrics, malformed=malformed))
+                if isinstance(self.source, KafkaSource):
+                    self.source.tell_skipped(progress, events.on_note)
         return last
 
-    def _malformed(self, spark: SparkSession, progress: Mapping[str, Any]) -> int:
-        """Malformed records of a batch, which are put aside where that can be done."""
-        if self.letters is not None:
-            return self.letters.batch(spark, progress)
-        return (observed(progress) or {"n": 0})["n"]
+    def _metrics(self, progress: Mapping[str, Any]) -> BatchMetrics:
+        """Figures of a batch. A ledger that is lost does not end the run: it goes on without its figures."""
+        found = None
+        with suppress(InputError, OSError):
+            found = self.app.metrics(self.checkpoint.ledger, progress)
+        return found or unreported(progress)
 
 
 def _is_batch(progress: Mapping[str, Any]) -> bool:

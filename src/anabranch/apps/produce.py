@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.apps.connection import Connection
-from anabranch.apps.kafka import KafkaAddress
+from anabranch.apps.kafka_address import KafkaAddress
 from anabranch.apps.records import FORMATS
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
 from anabranch.streams import Stream

@@ -14,12 +14,12 @@ from anabranch.apps import json_values
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import ROW, row_columns
 from anabranch.apps.cause import why_not_read
+from anabranch.apps.misfits import misfits
 from anabranch.errors import ConfigError, InputError
 
 FORMATS = ("json", "text", "csv")
 REASON = "__anabranch_reason"
 _PARSED, _EXTRA, _NO_TEXT = "__anabranch_parsed", "__anabranch_extra", "__anabranch_no_text"
-_MOST = 100
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,10 @@ class Records:
         _check(app, names, texts)
         try:
             flat = self._flat(records, names)
-            typed = [text.try_cast(f.type).alias(f.name) for f, text in texts.items()]
-            reason = F.coalesce(F.col(REASON), *_misfits(texts))
-            return flat.select(*typed, *row_columns(flat), reason.alias(REASON))
+            typed = {f: text.try_cast(f.type) for f, text in texts.items()}
+            reason = F.coalesce(F.col(REASON), *misfits(texts, typed, [f for f in texts if not f.optional]))
+            fields = [value.alias(f.name) for f, value in typed.items()]
+            return flat.select(*fields, *row_columns(flat), reason.alias(REASON))
         except AnalysisException as error:
             why = why_not_read(error, names)
             raise InputError(f"{app.name} cannot read its columns: {why}; see --column and columns=") from None
@@ -131,19 +132,3 @@ def _check(app: App, names: Sequence[str], texts: Mapping[Field, Column]) -> Non
             f"{app.name} needs a field {missing[0]}, and the records have {', '.join(names)}; "
             f"say which it is with --column {missing[0]}=COLUMN"
         )
-
-
-def _misfits(texts: Mapping[Field, Column]) -> list[Column]:
-    """Reasons why a record does not give the application its fields, each null if it does."""
-    reasons = []
-    for field, text in texts.items():
-        if not field.optional:
-            reasons.append(F.when(text.isNull(), f"no field {field.name}"))
-        if field.type != "string":
-            shown = F.left(text.cast("string"), F.lit(_MOST))
-            bad = text.isNotNull() & text.try_cast(field.type).isNull()
-            reasons.append(F.when(bad, F.concat(F.lit(f"{field.name} is not a {field.type}: "), shown)))
-    if texts and all(field.optional for field in texts):
-        none = F.coalesce(*(text.cast("string") for text in texts.values())).isNull()
-        reasons.append(F.when(none, f"no field {' or '.join(field.name for field in texts)}"))
-    return reasons

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socketserver import BaseServer
 from typing import Any
 
-from pyspark import accumulators, java_gateway
+from pyspark import SparkContext, accumulators, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anabranch.apps.answering import answering
 from anabranch.apps.cause import root_cause
+from anabranch.apps.java_lines import filtered_stderr
 from anabranch.errors import InputError, QueryError
-from anabranch.spark import session
+from anabranch.spark import listener, session
+
+_MOMENT_S = 3.0
 
 
 @contextmanager
@@ -47,35 +52,60 @@ def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterat
 
 @contextmanager
 def _deaf_java() -> Iterator[None]:
-    """Have a Java that is started here ignore SIGTERM, as PySpark has it ignore Ctrl-C.
+    """Have a Java that is started here ignore SIGTERM and SIGHUP, as PySpark has it ignore Ctrl-C, and print no noise.
 
     A signal to the whole process group would otherwise end it in the middle of the batch that is to be finished. It
-    ends when Python does.
+    ends when Python does; at once where Python is told to end before it has started.
     """
     gateway: Any = java_gateway
     popen = gateway.Popen
+    started = []
 
     def start(*args: Any, preexec_fn: Callable[[], object] = _no, **kwargs: Any) -> Any:
         def before() -> None:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
             preexec_fn()
 
-        return popen(*args, preexec_fn=before, **kwargs)
+        started.append(popen(*args, preexec_fn=before, **{"stderr": stderr, **kwargs}))
+        return started[-1]
 
+    stderr = filtered_stderr()
     gateway.Popen = start
     try:
         yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
     finally:
         gateway.Popen = popen
+        os.close(stderr)
+
+
+def end_java() -> None:
+    """End the Java of this process without waiting for what it does; it gets a moment to remove its files."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return
+    with suppress(OSError, subprocess.TimeoutExpired):
+        # It reads there to learn that Python has ended.
+        process.stdin.close()
+        process.wait(_MOMENT_S)
+    process.kill()
+    process.wait()
 
 
 def _quieten() -> None:
-    """Have PySpark say nothing when Java ends before Python does, or of a query that Spark refuses.
+    """Have nothing said when Java ends before Python does, or of a query that Spark refuses.
 
     Whoever runs it says so in one line.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    listener.log.setLevel(logging.CRITICAL)
     for server in vars(accumulators).values():
         if isinstance(server, type) and issubclass(server, BaseServer):
             server.handle_error = _no  # type: ignore[method-assign,assignment]

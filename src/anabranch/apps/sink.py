@@ -10,8 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.apps.checkpoint import Checkpoint
 from anabranch.apps.folder import Folder
 from anabranch.errors import ConfigError
+from anabranch.printable import printable
 
 BATCH = "batch"
 _OWNER = "_anabranch_checkpoint"
@@ -28,6 +30,10 @@ class Sink(ABC):
     def open(self, spark: SparkSession) -> None:
         """See that it can be written to, before the query starts."""
         return None
+
+    def owned(self, spark: SparkSession, checkpoint: Checkpoint, query: str) -> Sink:
+        """The sink as the one of this query, for its answers; ConfigError where only Spark can see whose it is."""
+        return self
 
     def redacted(self, text: str) -> str:
         """The text without the secrets that the sink was given."""
@@ -124,12 +130,12 @@ def latest(spark: SparkSession, folder: str, key: str) -> DataFrame:
 
 
 def shown(value: object) -> str:
-    """A value in a table."""
+    """A value in a table, on one line."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return ", ".join(" ".join(str(part) for part in entry) for entry in value)
-    return str(value)
+        return printable(", ".join(" ".join(str(part) for part in entry) for entry in value))
+    return printable(value)
 
 
 def _text_table(columns: list[str], rows: list[list[str]], title: str) -> str:

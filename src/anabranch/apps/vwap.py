@@ -27,7 +27,7 @@ class Vwap(App):
 
     name: ClassVar[str] = "vwap"
     fields: ClassVar[tuple[Field, ...]] = (
-        Field("symbol", "string", aliases=("key", "ticker")),
+        Field("symbol", "string", aliases=("key", "ticker"), key=True),
         Field("price", "double", aliases=("value",)),
         Field("quantity", "bigint", aliases=("qty", "volume", "size")),
     )

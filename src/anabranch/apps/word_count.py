@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -43,17 +43,24 @@ class WordCount(App):
     def read(self, rows: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
         found = super().read(rows, columns)
         others = row_columns(rows)
-        if "word" in rows.columns and "line" in rows.columns and not columns:
-            each = F.when(F.col("word").isNull(), _words("line")).otherwise(F.array("word"))
-            return found.select(F.explode(each).alias("word"), *others)
-        if "word" in found.columns:
-            return found.select("word", *others).where(F.col("word").isNotNull())
         if "line" not in found.columns:
+            return found.where(F.col("word").isNotNull())
+        if "word" not in found.columns:
+            return found.select(words("line").alias("word"), *others)
+        each = F.when(F.col("word").isNull(), _words("line")).otherwise(F.array("word"))
+        return found.select(F.explode(each).alias("word"), *others)
+
+    def chosen(self, names: Sequence[str], columns: Mapping[str, str]) -> dict[Field, str]:
+        found = super().chosen(names, columns)
+        if not found:
             raise InputError(
-                f"word-count needs a column word or line, and the source has {', '.join(rows.columns)}; "
+                f"word-count needs a column word or line, and the source has {', '.join(names)}; "
                 "say which it is with --column word=COLUMN or --column line=COLUMN"
             )
-        return found.select(words("line").alias("word"), *others)
+        word, line = self.fields
+        # Other columns that go by one of a line's names may be anything.
+        both = not columns and {word.name, line.name} <= set(names)
+        return found if both or word not in found else {word: found[word]}
 
     def aggregates(self, columns: list[str]) -> dict[str, Aggregate]:
         return {"count": Count()}

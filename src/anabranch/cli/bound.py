@@ -12,8 +12,9 @@ import typer
 
 from anabranch.cli import stream_options as options
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
+from anabranch.cli.output import check_writable, console, print_table, print_text, terminal_width, write_records
 from anabranch.errors import ConfigError
+from anabranch.printable import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,8 +74,6 @@ def bound(
 
       anabranch bound --input words.parquet --key word --makespan 1.01,1.05,1.2
     """
-    from rich.console import Console
-
     if json_ not in (None, "-"):
         check_writable(json_ or "")
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
@@ -90,7 +89,7 @@ def bound(
         "limit": None if tuples is None else streams.n_tuples(tuples),
         "seed": seed,
     }
-    with Console(stderr=True).status("reading the stream"):
+    with console(stderr=True).status("reading the stream"):
         bounds = list(_bounds(make_stream, vary, fixed, makespans))
     _show(bounds, json_)
 
@@ -138,7 +137,7 @@ def _bounds(
 def _show(bounds: Sequence[Bound], json_file: str | None) -> None:
     records = json.dumps([found.record() for found in bounds], indent=1)
     if json_file == "-":
-        typer.echo(records)
+        print_text(records)
         return
     print_table(_table(bounds, terminal_width()))
     if json_file is not None:
@@ -192,6 +191,6 @@ def _stream_text(found: Bound) -> str:
 
     shown = {name: value for name, value in found.stream_parameters.items() if name != "n_tuples"}
     if "path" in shown:
-        return f"{value_text(shown['path'])}, key {shown['key']}"
+        return f"{value_text(shown['path'])}, key {printable(shown['key'])}"
     listed = ", ".join(f"{name}={value_text(value)}" for name, value in shown.items())
     return f"{found.stream}({listed})" if listed else found.stream

@@ -12,7 +12,7 @@ import typer
 
 from anabranch.cli import stream_options as options
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable, print_table, write_records
+from anabranch.cli.output import check_writable, print_table, print_text, write_records
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _show(
 ) -> None:
     records = json.dumps([result.record() for _, result in results], indent=1)
     if json_file == "-":
-        typer.echo(records)
+        print_text(records)
         return
     swept = [name for name, listed in vary.items() if len(listed) > 1 and name != "method"]
     print_table(_table(results, swept))

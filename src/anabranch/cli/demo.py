@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import values
-from anabranch.cli.output import check_writable, print_table
+from anabranch.cli.output import check_writable, print_table, print_text, say
 from anabranch.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def _run(demo: Demo) -> list[Trial]:
     from anabranch.apps import own_session
     from anabranch.cli.progress import batch_line
 
-    typer.echo("starting Spark and its Python workers", err=True)
+    say("starting Spark and its Python workers")
     with own_session("anabranch demo", f"local[{demo.n_workers}]") as spark:
-        return list(demo.trials(spark, lambda name, m: typer.echo(f"{name}: {batch_line(m)}", err=True)))
+        return list(demo.trials(spark, lambda name, m: say(f"{name}: {batch_line(m)}")))
 
 
 def _show(demo: Demo, trials: list[Trial], html: Path) -> None:
@@ -71,9 +71,9 @@ def _show(demo: Demo, trials: list[Trial], html: Path) -> None:
     listed = {name: str(value) for name, value in demo.source.options().items()}
     listed |= {"workers": str(demo.n_workers), "work": f"{demo.work_us:g} µs a tuple", "answers equal": equal}
     print_table(live_table(runs))
-    typer.echo(f"answers equal: {equal} ({count(len(exact))} words, {count(sum(exact.values()))} tuples)")
+    print_text(f"answers equal: {equal} ({count(len(exact))} words, {count(sum(exact.values()))} tuples)")
     title = f"One stream, {count(sum(exact.values()))} tuples, {demo.n_workers} workers, {len(runs)} groupings"
     html.write_text(live_page(title, listed, runs), encoding="utf-8")
-    typer.echo(f"page: {html}", err=True)
+    say(f"page: {html}")
     if wrong:
         raise InputError(f"{', '.join(wrong)} must give the exact counts, and did not; this is a bug")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.output import print_text, say
 from anabranch.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
-    from anabranch.apps import App, Connection, Pipeline, Sink
+    from anabranch.apps import App, Connection, Pipeline, Sink, Source
 
 CONSOLE = "console"
 KafkaProperties = Annotated[
@@ -24,11 +25,16 @@ KafkaProperties = Annotated[
 ]
 
 
-def sink(text: str, app: App, connection: Connection) -> Sink:
+def sink(text: str, app: App, connection: Connection, *, adopt: bool = False) -> Sink:
     """The sink that --sink names."""
-    from anabranch.apps import ConsoleSink
+    from anabranch.apps import ConsoleSink, KafkaSink
+    from anabranch.apps.source import is_topic
 
-    return ConsoleSink(app.heaviest, show=typer.echo) if text == CONSOLE else _kept(text, app.key, connection)
+    if is_topic(text):
+        return KafkaSink(text, app.key, connection, adopt)
+    if adopt:
+        raise ConfigError("--adopt is for a topic that another query has written; leave it out with any other --sink")
+    return ConsoleSink(app.heaviest, show=print_text) if text == CONSOLE else _kept(text, app.key, connection)
 
 
 def _kept(text: str, key: str, connection: Connection) -> Sink:
@@ -41,8 +47,8 @@ def _kept(text: str, key: str, connection: Connection) -> Sink:
 def dead_letters(text: str | None, pipeline: Pipeline, checkpoint: str | None, connection: Connection) -> Sink | None:
     """Where malformed records go; None where there are none, or nothing to keep them in."""
     if pipeline.letters is None:
-        if text is not None:
-            raise ConfigError("--dead-letters is for records of a topic; leave it out with any other --source")
+        if text is not None or pipeline.strict:
+            raise ConfigError("--dead-letters and --strict are for files and topics; leave them out with the generator")
         return None
     place = text or (f"{checkpoint.rstrip('/')}/dead-letters" if checkpoint else None)
     return None if place is None else _kept(place, "key", connection)
@@ -79,34 +85,48 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def tell_malformed(pipeline: Pipeline, in_files: int) -> None:
-    """Say where malformed records are, or, where nothing keeps them, what one was. `in_files`: lines of files."""
+def tell_held(pipeline: Pipeline) -> None:
+    """Say how many batches are not in the answers yet, where workers hold states for several."""
+    n = pipeline.checkpoint.held(pipeline.balancing.flush_every)
+    if n:
+        batches = "the last batch" if n == 1 else f"the last {n} batches"
+        say(f"workers hold what {batches} changed; it comes out when the run goes on and there are rows to read")
+
+
+def tell_malformed(pipeline: Pipeline) -> None:
+    """Say where malformed records are, or, where nothing keeps them, what one was."""
     letters, sink = pipeline.letters, pipeline.dead_letters
-    if letters is None and in_files:
-        typer.echo(f"{in_files:,} malformed: lines that are no JSON, left out; they are still in their files", err=True)
     if letters is None or not letters.count:
         return
     example = letters.example
-    place = f"partition {example['partition']}, offset {example['offset']}"
+    of_file = "file" in example
+    place = example["file"] if of_file else f"partition {example['partition']}, offset {example['offset']}"
     shown = f"{letters.count:,} malformed, such as {place}: {example['reason']}"
-    nowhere = "THEY ARE KEPT NOWHERE; add --dead-letters DIR, or --checkpoint DIR"
-    typer.echo(f"{shown}; {nowhere if sink is None else f'they are in {_place(sink)}'}", err=True)
+    nowhere = f"THEY ARE KEPT NOWHERE{' ELSE' * of_file}; add --dead-letters DIR, or --checkpoint DIR"
+    say(f"{shown}; {nowhere if sink is None else f'they are in {_place(sink)}'}")
 
 
 def check_some_good(pipeline: Pipeline) -> None:
     """Refuse to call a run done that read all there was and found nothing but malformed records."""
-    from anabranch.apps import KafkaSource
-
     letters = pipeline.letters
     if letters is None or not pipeline.once or not letters.are_all:
         return
-    assert isinstance(pipeline.source, KafkaSource)
     reason, _ = letters.reasons.most_common(1)[0]
+    rows, how = _read_as(pipeline.source)
     raise QueryError(
-        f"all {letters.read:,} records that were read are malformed, most often for the reason: {reason}; they were "
-        f"read with format={pipeline.source.records.format}: correct format= or columns= in --source, or --column, and "
+        f"all {letters.read:,} {rows} that were read are malformed, most often for the reason: {reason}; {how}, and "
         "read them again with a new --checkpoint"
     )
+
+
+def _read_as(source: Source) -> tuple[str, str]:
+    """What a source is made of, and what may be wrong with the way in which that is read."""
+    from anabranch.apps import KafkaSource
+
+    if not isinstance(source, KafkaSource):
+        return "rows", "correct --format or --column"
+    written = f"they were read with format={source.records.format}"
+    return "records", f"{written}: correct format= or columns= in --source, or --column"
 
 
 def _place(sink: Sink) -> str:

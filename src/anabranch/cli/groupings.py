@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.output import print_table, terminal_width
+from anabranch.cli.output import print_table, print_text, terminal_width
 
 if TYPE_CHECKING:
     from anabranch.groupings import Grouping
@@ -25,7 +25,7 @@ def groupings(
     from anabranch.groupings import named, names
 
     if name is not None:
-        typer.echo(_documentation(named(name)))
+        print_text(_documentation(named(name)))
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)

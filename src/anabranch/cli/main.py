@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,12 +13,15 @@ from anabranch.cli.bound import bound
 from anabranch.cli.chain import chain
 from anabranch.cli.demo import demo
 from anabranch.cli.groupings import groupings
+from anabranch.cli.output import print_text, say
 from anabranch.cli.predictors import predictors
 from anabranch.cli.produce import produce
 from anabranch.cli.run import run
 from anabranch.cli.simulate import simulate
 from anabranch.errors import AnabranchError, ConfigError
 
+# What typer raises on wrong usage: it has no public name there.
+_UsageError: Any = typer.BadParameter.__base__
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -38,7 +42,7 @@ app.command()(predictors)
 
 def _version(show: bool) -> None:
     if show:
-        typer.echo(f"anabranch {anabranch.__version__}")
+        print_text(f"anabranch {anabranch.__version__}")
         raise typer.Exit
 
 
@@ -54,7 +58,9 @@ def _options(
 def main() -> None:
     """Run the command line; an expected error is one line, never a traceback."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except _UsageError as error:
+        _explain(error)
     except ConfigError as error:
         _fail(error, 2)
     except (AnabranchError, OSError, MemoryError) as error:
@@ -63,6 +69,14 @@ def main() -> None:
         _fail("stopped", 130)
 
 
+def _explain(error: Any) -> None:
+    """Print the usage and what is wrong with it, as typer would, but for what commands a terminal."""
+    shown = io.StringIO()
+    error.show(shown)
+    print_text(shown.getvalue().rstrip("\n"), err=True)
+    sys.exit(error.exit_code)
+
+
 def _fail(error: object, code: int) -> None:
-    typer.echo(f"Error: {error}", err=True)
+    say(f"Error: {error}")
     sys.exit(code)

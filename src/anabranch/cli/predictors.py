@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
+from anabranch.cli.output import check_writable, console, print_table, print_text, say, terminal_width, write_records
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from anabranch.predictors.evaluate import Score
+    from anabranch.streams import Stream
 
 _Text = str | None
 # A log-normal stream has parameters of its own; ln1 and ln2 are two of its kind.
 _STREAMS = tuple(name for name in streams.SYNTHETIC if name != "log-normal")
+# Tuples per window, where the stream has as many.
+_WINDOW = 50_000
 # In a narrower terminal the table would lose the ends of its names.
 _WIDE = 100
 
@@ -43,8 +46,12 @@ def predictors(
         str, typer.Option(help="A key is hot from 1 / (5 workers) of the tuples on.", metavar="N")
     ] = "16",
     window: Annotated[
-        str, typer.Option(help="Tuples per window; predictions are judged at its end.", metavar="N")
-    ] = "50k",
+        _Text,
+        typer.Option(
+            help="Tuples per window; predictions are judged at its end.  [default: 50k, or all of a shorter stream]",
+            metavar="N",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of stream and predictors.", metavar="N")] = 0,
     json_: Annotated[
         _Text, typer.Option("--json", help="Write one record per predictor; - for stdout.", metavar="FILE")
@@ -60,14 +67,12 @@ def predictors(
 
       anabranch predictors --stream drifting --z 1.2 --every 100k --workers 10
     """
-    from rich.console import Console
-
     from anabranch.predictors import ALL, evaluate
 
     if json_ not in (None, "-"):
         check_writable(json_ or "")
     n_workers = values.whole(workers, "--workers", at_least=1)
-    size = values.whole(window, "--window", at_least=1)
+    asked = None if window is None else values.whole(window, "--window", at_least=1)
     values.check_at_least(seed, "--seed", 0)
     given = {"keys": keys, "z": z, "every": every}
     if input is not None:
@@ -83,21 +88,31 @@ def predictors(
         source = make(**{name: listed[0] for name, listed in vary.items()})
     limit = None if tuples is None else streams.n_tuples(tuples)
     most = streams.most_tuples(source, limit)
-    if most is not None and most < size:
+    if asked is not None and most is not None and most < asked:
         raise ConfigError(f"--window must be at most the {most} tuples of the stream, got {window!r}; lower it")
-    console = Console(stderr=True)
+    size = asked or _window(source, limit)
+    err = console(stderr=True)
     scores = []
     for cls in ALL:
-        with console.status(f"running {cls.name}"):
+        with err.status(f"running {cls.name}"):
             predictor = cls.for_stream(n_workers, size, seed)
             scores.append(evaluate(source, predictor, n_workers=n_workers, window=size, seed=seed, limit=limit))
     records = json.dumps([score.record() for score in scores], indent=1)
     if json_ == "-":
-        typer.echo(records)
+        print_text(records)
         return
     if json_ is not None:
         write_records(records, json_)
     print_table(_table(scores, terminal_width() or _WIDE))
+
+
+def _window(source: Stream, limit: int | None) -> int:
+    """Tuples per window where nobody chose: no more than the stream has, which only reading some files tells."""
+    stop = _WINDOW if limit is None else min(limit, _WINDOW)
+    found: int = sum(batch.num_rows for batch in source.batches(size=stop, stop=stop))
+    if found < _WINDOW:
+        say(f"one window of {found:,} tuples: the stream has no more")
+    return found
 
 
 def _table(scores: Sequence[Score], width: int) -> Table:

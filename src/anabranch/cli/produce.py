@@ -11,6 +11,7 @@ import typer
 
 from anabranch.cli import ends, streams, values
 from anabranch.cli import stream_options as options
+from anabranch.cli.output import print_text, say
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def produce(
     )
     done = producing.run(_Ticker())
     delivered = done.sent - done.failed
-    typer.echo(f"{_line(delivered, done.seconds)} to {producing.address.topic}")
+    print_text(f"{_line(delivered, done.seconds)} to {producing.address.topic}")
     if done.failed:
         raise QueryError(f"{done.failed:,} of {done.sent:,} records were not delivered: {done.reason}; send them again")
 
@@ -156,7 +157,7 @@ class _Ticker:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + 1
             failed = f" · {done.failed:,} failed" if done.failed else ""
-            typer.echo(_line(done.sent, done.seconds) + failed, err=True)
+            say(_line(done.sent, done.seconds) + failed)
 
 
 def _line(records: int, seconds: float) -> str:

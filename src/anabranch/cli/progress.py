@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
+from anabranch.cli.output import say
 from anabranch.report.live import LiveRun
 from anabranch.report.units import count, duration, fraction, number, rate
 
@@ -26,15 +26,15 @@ class Progress:
         """Print the line of a batch."""
         starting = "" if self._batches else " · with the start of Python workers"
         self._batches.append(metrics)
-        typer.echo(batch_line(metrics) + starting, err=True)
+        say(batch_line(metrics) + starting)
 
     def late(self, malformed: int) -> None:
         """Say what an earlier run had left to put aside."""
-        typer.echo(f"{count(malformed)} malformed of the batches before are now put aside, too", err=True)
+        say(f"{count(malformed)} malformed of the batches before are now put aside, too")
 
     def restart(self, number: int, cause: str) -> None:
         """Say that a query is started again, and why."""
-        typer.echo(f"restart {number} from the checkpoint: {cause}", err=True)
+        say(f"restart {number} from the checkpoint: {cause}")
 
     @property
     def malformed(self) -> int:
@@ -44,17 +44,21 @@ class Progress:
     def summary(self, *, stopped: bool) -> None:
         """Print what all batches came to."""
         if not self._batches:
-            typer.echo("stopped before a batch was done" if stopped else "nothing new to read", err=True)
+            say("stopped before a batch was done" if stopped else "nothing new to read")
             return
-        # The first batch starts processes and compiles: what comes after it tells how fast the rest will be.
-        steady = self._batches[1:] or self._batches
+        # The first batch starts processes and compiles: what comes after it tells how fast the rest will be. A batch
+        # without rows, in which a bounded run hands on what workers hold, tells nothing.
+        later = [one for one in self._batches[1:] if one.tuples]
+        steady = later or self._batches[:1]
         run, rest = live_run("", self._batches), live_run("", steady)
         # Not those of a run, which sums over workers: those of a chain's operators get every tuple once each.
         tuples = sum(one.tuples for one in self._batches)
-        makespan = sum(one.makespan * one.tuples for one in self._batches) / tuples if tuples else math.nan
+        measured = [(one.makespan, one.tuples) for one in self._batches if one.makespan is not None]
+        weight = sum(n for _, n in measured)
+        makespan = sum(one * n for one, n in measured) / weight if weight else math.nan
         seconds = sum(one.seconds for one in steady)
         throughput = sum(one.tuples for one in steady) / seconds if seconds else math.nan
-        after = " after the first batch" * (len(self._batches) > 1)
+        after = " after the first batch" if later else ""
         batches = f"{count(len(self._batches))} batch{'es' if len(self._batches) > 1 else ''}"
         parts = [
             f"stopped after {batches}" if stopped else f"done: {batches}",
@@ -64,8 +68,9 @@ class Progress:
             f"makespan {number(makespan)}",
             f"replication {number(run.replication)} a batch",
             *_malformed(self.malformed),
+            *_unwritten(sum(one.unwritten for one in self._batches)),
         ]
-        typer.echo(" · ".join(parts), err=True)
+        say(" · ".join(parts))
 
 
 def batch_line(metrics: BatchMetrics) -> str:
@@ -74,24 +79,30 @@ def batch_line(metrics: BatchMetrics) -> str:
         f"batch {metrics.batch}",
         f"{count(metrics.tuples)} tuples in {duration(metrics.seconds)}",
         f"{rate(metrics.tuples_per_second)} tuples/s",
-        f"makespan {number(metrics.makespan)}",
-        f"imbalance {fraction(metrics.imbalance)}",
-        f"replication {number(metrics.replication)}",
-        *([] if math.isnan(metrics.locality) else _locality(metrics)),
+        f"makespan {number(_known(metrics.makespan))}",
+        f"imbalance {fraction(_known(metrics.imbalance))}",
+        f"replication {number(_known(metrics.replication))}",
+        *([] if metrics.locality is None else _locality(metrics, metrics.locality)),
         *_hot_keys(metrics.hot_keys),
         *_malformed(metrics.malformed),
+        *_unwritten(metrics.unwritten),
     ]
     return " · ".join(parts)
 
 
-def _locality(metrics: BatchMetrics) -> list[str]:
+def _known(figure: float | None) -> float:
+    """A figure as tables show it: one that nothing was measured for is not a number."""
+    return math.nan if figure is None else figure
+
+
+def _locality(metrics: BatchMetrics, locality: float) -> list[str]:
     """How many tuples stayed on their host, beside what the tables promised; and the states that moved."""
-    promised = "" if math.isnan(metrics.promised) else f" of {fraction(metrics.promised)} promised"
+    promised = "" if metrics.promised is None else f" of {fraction(metrics.promised)} promised"
     moved = [f"{count(metrics.moved)} states moved"] if metrics.moved else []
     hosts = f"{count(metrics.hosts)} host{'s' if metrics.hosts > 1 else ''}"
-    if metrics.hosts == 1 and metrics.locality == 1.0:
+    if metrics.hosts == 1 and locality == 1.0:
         return ["on 1 host, where every tuple is local"]
-    return [f"locality {fraction(metrics.locality)}{promised} on {hosts}", *moved]
+    return [f"locality {fraction(locality)}{promised} on {hosts}", *moved]
 
 
 def _hot_keys(n: int) -> list[str]:
@@ -102,14 +113,17 @@ def _malformed(n: int) -> list[str]:
     return [f"{count(n)} malformed"] if n else []
 
 
+def _unwritten(n: int) -> list[str]:
+    return [f"{count(n)} file{'s' * (n > 1)} not written to the ledger"] if n else []
+
+
 def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:
     """The batches of a query as a report takes them; one with fewer workers than another had none on the rest."""
-    n_workers = max(len(metrics.worker_tuples) for metrics in batches)
+    n_workers = max(1, *(len(metrics.worker_tuples) for metrics in batches))
     worker_tuples = np.zeros((len(batches), n_workers))
     for row, metrics in zip(worker_tuples, batches, strict=True):
         row[: len(metrics.worker_tuples)] = metrics.worker_tuples
-    partials = np.array([float(metrics.partials) for metrics in batches])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        keys = partials / np.array([metrics.replication for metrics in batches])
+    partials = np.array([float(metrics.partials or 0) for metrics in batches])
+    keys = np.array([(m.partials or 0) / m.replication if m.replication else 0.0 for m in batches])
     seconds = np.array([metrics.seconds for metrics in batches])
-    return LiveRun(grouping, seconds, partials, np.nan_to_num(keys), worker_tuples)
+    return LiveRun(grouping, seconds, partials, keys, worker_tuples)

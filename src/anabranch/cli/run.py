@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch.cli import ends, values
-from anabranch.cli.output import print_table
+from anabranch.cli.output import print_table, say
 from anabranch.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ def run(
     source: Annotated[
         _Text,
         typer.Option(
-            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs; "
+            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs, or a "
+            "pattern such as 'logs/*.csv', but no single file; "
             "'kafka://HOST:PORT/TOPIC?format=json&from=earliest' for a topic (formats json, text, csv; csv takes "
-            "columns=a,b,c); or 'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
+            "columns=a,b,c; failOnDataLoss=false skips records that the topic has removed unread); or "
+            "'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
             metavar="DIR|URL",
         ),
     ] = None,
@@ -42,6 +44,13 @@ def run(
             metavar="DIR|URL",
         ),
     ] = ends.CONSOLE,
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Take over a topic for --sink that holds another query's answers; batch numbers go on from there.",
+        ),
+    ] = False,
     checkpoint: Annotated[
         _Text,
         typer.Option(
@@ -76,10 +85,12 @@ def run(
     dead_letters: Annotated[
         _Text,
         typer.Option(
-            help="Where malformed records of a topic go: a folder or a topic.  [default: dead-letters in --checkpoint]",
+            help="Where malformed rows of files and records of a topic go: a folder or a topic.  "
+            "[default: dead-letters in --checkpoint]",
             metavar="DIR|URL",
         ),
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with an error at the first malformed row.")] = False,
     kafka_properties: ends.KafkaProperties = None,
     format: Annotated[
         _Text,
@@ -123,10 +134,10 @@ def run(
     """Run an application on a stream with Spark, its keys balanced over workers.
 
     One line per micro-batch goes to stderr: tuples per second, makespan (time of the slowest worker over the ideal; 1.0
-    is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C or SIGTERM ends the run after the
-    batch that is running, with exit code 0, a second one at once; with --checkpoint, the same command goes on where it
-    ended, and every batch is in the sink once (in a topic at least once). With --once, exit code 1 if every record that
-    was read is malformed. A topic needs Spark's Kafka connector: see --packages and --jars.
+    is perfect), imbalance, replication (partial states per key) and hot keys. Ctrl-C, SIGTERM or SIGHUP ends the run
+    after the batch that is running, with exit code 0, a second one at once; with --checkpoint, the same command goes on
+    where it ended, and every batch is in the sink once (in a topic at least once). With --once, exit code 1 if every
+    record that was read is malformed. A topic needs Spark's Kafka connector: see --packages and --jars.
 
     Try:
 
@@ -145,7 +156,7 @@ def run(
     if app is None:
         _list_apps()
         return
-    with _signals(_end, signal.SIGTERM), tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
+    with _signals(_end, signal.SIGTERM, signal.SIGHUP), tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
         balancing = _balancing(grouping, edge, workers, regime, flush_every, work_us, seed)
         chosen = _app(app)
         connection = ends.connection(kafka_properties)
@@ -154,14 +165,15 @@ def run(
             balancing,
             {"source": source, "format": format, "batch": batch, "column": column, "once": once, "restarts": restarts}
             | {"connection": connection, "ledger": ledger},
-            ends.sink(sink, chosen, connection),
+            ends.sink(sink, chosen, connection, adopt=adopt),
             checkpoint or folder,
         )
+        pipeline = replace(pipeline, strict=strict)
         pipeline = replace(pipeline, dead_letters=ends.dead_letters(dead_letters, pipeline, checkpoint, connection))
         settings = ends.session_settings(jars, packages, conf)
         _claim(pipeline)
         if checkpoint is None:
-            typer.echo("no --checkpoint: this run cannot be resumed", err=True)
+            say("no --checkpoint: this run cannot be resumed")
         shown = 0 if sink == ends.CONSOLE else values.whole(top, "--top", at_least=0)
         _run(pipeline, master, settings, shown)
 
@@ -250,13 +262,16 @@ def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int)
     with own_session(f"anabranch run {pipeline.app.name}", master or threads, **conf) as spark:
         done = pipeline.checkpoint.batches()
         if done:
-            typer.echo(f"resuming after batch {done - 1}", err=True)
+            say(f"resuming after batch {done - 1}")
+            ends.tell_held(pipeline)
         progress = Progress()
-        events = Events(on_batch=progress.batch, on_restart=progress.restart, on_late=progress.late)
+        events = Events(on_batch=progress.batch, on_restart=progress.restart, on_late=progress.late, on_note=say)
         with _stopped_by_signals(events):
             pipeline.run(spark, events)
         progress.summary(stopped=events.stop)
-        ends.tell_malformed(pipeline, progress.malformed)
+        if pipeline.checkpoint.batches() > done:
+            ends.tell_held(pipeline)
+        ends.tell_malformed(pipeline)
         if top:
             _print_top(pipeline, spark, top, stopped=events.stop)
     ends.check_some_good(pipeline)
@@ -264,30 +279,35 @@ def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int)
 
 @contextmanager
 def _stopped_by_signals(events: Events) -> Iterator[None]:
-    """Have the first Ctrl-C (or SIGTERM) end the run after its batch, and the second at once."""
+    """Have the first Ctrl-C (SIGTERM, SIGHUP) end the run after its batch, and the second at once."""
+    from anabranch.apps import end_java
 
     def stop(number: int, frame: object) -> None:
         if events.stop:
+            # Its batch would go on, and fail at length once nobody takes its rows.
+            end_java()
             _end(number, frame)
         events.stop = True
-        typer.echo("stopping after this batch; once more to stop at once", err=True)
+        # The terminal may be gone.
+        with suppress(OSError):
+            say("stopping after this batch; once more to stop at once")
 
     # Spark's own handler, there since the session was made, would cancel the batch.
-    with _signals(stop, signal.SIGINT, signal.SIGTERM):
+    with _signals(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
 
 
 def _end(number: int, frame: object) -> None:
     """End at once, but in good order: what is open is closed, and temporary files go."""
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
+    # No KeyboardInterrupt: py4j would log a traceback where it waits for Java.
     sys.exit(128 + number)
 
 
 @contextmanager
 def _signals(handler: Callable[[int, object], object], *numbers: signal.Signals) -> Iterator[None]:
-    """Have these signals handled so as long as the block runs."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+    """Have these signals handled so as long as the block runs, but for those that nohup has set aside."""
+    kept = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in kept}
     try:
         yield
     finally:

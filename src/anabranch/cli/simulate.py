@@ -13,7 +13,7 @@ import typer
 
 from anabranch.cli import stream_options as options
 from anabranch.cli import streams, values
-from anabranch.cli.output import check_writable, print_table, terminal_width, write_records
+from anabranch.cli.output import check_writable, console, print_table, print_text, say, terminal_width, write_records
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def simulate(
             cells.append(cell)
     _show(cells, json_, plot or [])
     for note in _notes(cells, chosen):
-        typer.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
 
 
 def _groupings(texts: list[str] | None, edge: str) -> dict[str, Grouping]:
@@ -263,16 +263,15 @@ def _check_source_key(column: str, stream: Stream) -> None:
 @contextmanager
 def _progress_bar(total: int | None, *, show: bool) -> Iterator[Callable[[int], None]]:
     """A bar over all tuples of all runs, on stderr, where that is a terminal."""
-    from rich.console import Console
     from rich.progress import Progress, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    err = console(stderr=True)
     with Progress(
         *Progress.get_default_columns()[:-1],
         TimeRemainingColumn(),
-        console=console,
+        console=err,
         transient=True,
-        disable=not show or not console.is_terminal,
+        disable=not show or not err.is_terminal,
     ) as bar:
         task = bar.add_task("routing", total=total)
         yield lambda done: bar.update(task, advance=done)
@@ -284,14 +283,14 @@ def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> N
 
     records = json.dumps([cell.record() for cell in cells], indent=1)
     if json_file == "-":
-        typer.echo(records)
+        print_text(records)
     else:
         print_table(table(cells, terminal_width()))
         if json_file is not None:
             write_records(records, json_file)
     for path in plot_files:
         plot(cells, path)
-        typer.echo(f"picture: {path}", err=True)
+        say(f"picture: {path}")
 
 
 def _notes(cells: list[Cell], chosen: dict[str, Grouping]) -> Iterator[str]:

@@ -10,3 +10,7 @@ from anabranch.hashing.ring import HashRing
 from anabranch.hashing.xxhash64 import hash_keys
 
 __all__ = ["HashFamily", "HashRing", "MultiplyShift", "Murmur3", "hash_keys"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,3 +6,7 @@ from anabranch.report.plot import plot, plot_loads
 from anabranch.report.table import markdown, table
 
 __all__ = ["Axis", "Panel", "Series", "markdown", "page", "panels", "plot", "plot_loads", "table"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

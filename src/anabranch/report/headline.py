@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from anabranch.printable import printable
 from anabranch.report.units import count
 from anabranch.simulate.result import Result
 
@@ -76,7 +77,7 @@ def stream_text(results: Sequence[Result]) -> str:
         and _agreed(str(r.stream_parameters.get(name)) for r in results) is not None
     }
     if "path" in shared:
-        named = [f"{name} {shared[name]}" for name in ("key", "timestamp") if name in shared]
+        named = [f"{name} {printable(shared[name])}" for name in ("key", "timestamp") if name in shared]
         return ", ".join([value_text(shared["path"]), *named])
     listed = ", ".join(f"{name}={value_text(value)}" for name, value in shared.items())
     return f"{first.stream}({listed})" if listed else first.stream
@@ -88,7 +89,7 @@ def value_text(value: Any) -> str:
         return count(value)
     if isinstance(value, float):
         return f"{value:g}"
-    text = str(value)
+    text = printable(value)
     return PurePath(text).name if "/" in text else text
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anabranch.errors import MissingExtraError
+from anabranch.printable import printable
 from anabranch.report.palette import Style, styles
 from anabranch.report.panels import LOWEST_LOAD, Axis, Panel, Series, Values
 from anabranch.report.units import axis_number, times
@@ -57,7 +58,7 @@ def divisions(panels: Sequence[Panel]) -> list[str]:
 
 def _layout(figure: Figure, title: str, height: int) -> None:
     figure.update_layout(
-        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15, "color": _INK, "weight": "bold"}},
+        title={"text": plain(title), "x": 0, "xref": "paper", "font": {"size": 15, "color": _INK, "weight": "bold"}},
         font={**_FONT, "color": _SOFT},
         height=height,
         margin={"l": 70, "r": 16, "t": 48, "b": 52},
@@ -88,9 +89,9 @@ def _loads(panel: Panel, style: dict[str, Style]) -> Figure:
     _layout(figure, panel.title, 130 + 210 * n_rows + 60 * (n_rows - 1))
     figure.update_layout(margin={"t": 110}, title={"y": 1, "yanchor": "top", "pad": {"t": 12}})
     figure.update_xaxes(showgrid=False, linecolor="#B0B0B0")
-    figure.update_xaxes(title=panel.x.label, row=n_rows)
+    figure.update_xaxes(title=plain(panel.x.label), row=n_rows)
     figure.update_yaxes(gridcolor=_GRID, zeroline=False, **_load_range(panel))
-    figure.update_yaxes(title=panel.y.label, col=1)
+    figure.update_yaxes(title=plain(panel.y.label), col=1)
     return figure
 
 
@@ -115,7 +116,7 @@ def _load_trace(panel: Panel, series: Series, colour: str) -> Any:
 
 def _load_texts(figure: Figure, panel: Panel, series: Series, colour: str, place: tuple[int, int]) -> None:
     """Name and note above the axis, and the highest load above its bar."""
-    note = series.note.replace(" · ", "<br>")
+    note = plain(series.note).replace(" · ", "<br>")
     title = f"<b style='color:{colour}'>{plain(series.name)}</b><br><span style='font-size:11px'>{note}</span>"
     at = {"xanchor": "left", "yanchor": "bottom", "align": "left", "showarrow": False, "row": place[0], "col": place[1]}
     figure.add_annotation(text=title, x=0, y=1, xref="x domain", yref="y domain", yshift=4, **at)
@@ -151,7 +152,7 @@ def _lines(panel: Panel, style: dict[str, Style]) -> Figure:
 
 def _axis(spec: Axis, values: Sequence[Values]) -> dict[str, Any]:
     axis: dict[str, Any] = {
-        "title": spec.label,
+        "title": plain(spec.label),
         "gridcolor": _GRID,
         "zeroline": False,
         "linecolor": "#B0B0B0",
@@ -183,4 +184,4 @@ def _log_ticks(spec: Axis, values: Sequence[Values]) -> tuple[tuple[float, str],
 
 def plain(text: str) -> str:
     """Text that plotly shows as it stands: it reads some HTML tags in names and labels."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

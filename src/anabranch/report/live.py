@@ -12,6 +12,7 @@ import rich.table
 from rich import box
 from rich.text import Text
 
+from anabranch.printable import printable
 from anabranch.report import units
 from anabranch.report.page import document, facts, pictures, rows_table
 from anabranch.report.panels import Axis, Panel, Series, Values
@@ -100,7 +101,7 @@ def live_table(runs: Sequence[LiveRun]) -> rich.table.Table:
     for at, header in enumerate(HEADERS):
         made.add_column(header, justify="right" if at else "left", no_wrap=True)
     for row in live_rows(runs):
-        made.add_row(*(Text(entry.text, style="bold green" if entry.best else "") for entry in row.entries))
+        made.add_row(*(Text(printable(entry.text), style="bold green" if entry.best else "") for entry in row.entries))
     return made
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from anabranch.errors import ConfigError
+from anabranch.printable import printable
 from anabranch.report import interactive
 from anabranch.report.headline import later_workers, speeds_text, stream_text, value_text
 from anabranch.report.palette import styles
@@ -97,16 +98,21 @@ def document(title: str, made: str, blocks: Iterable[str]) -> str:
         HTML of the rest, as `facts`, `rows_table` and `pictures` make it.
     """
     script = interactive.script()
-    title = escape(title)
+    title = _html(title)
     return "".join(
         (
             _HEAD,
             f"<title>{title}</title>\n<style>{_STYLE}</style>\n<script>{script}</script>\n</head>\n<body>\n",
-            f"<h1>{title}</h1>\n<p class='made'>{escape(made)}</p>\n",
+            f"<h1>{title}</h1>\n<p class='made'>{_html(made)}</p>\n",
             *blocks,
             f"<script>{_SWITCH}</script>\n</body>\n</html>\n",
         )
     )
+
+
+def _html(text: str) -> str:
+    """HTML that shows the text as it stands."""
+    return escape(printable(text))
 
 
 def _made(cells: Sequence[Cell]) -> str:
@@ -132,7 +138,7 @@ def _parameters(cells: Sequence[Cell]) -> str:
 
 def facts(listed: Mapping[str, str]) -> str:
     """HTML of names with their values."""
-    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>\n" for k, v in listed.items())
+    items = "".join(f"<div><dt>{_html(k)}</dt><dd>{_html(v)}</dd></div>\n" for k, v in listed.items())
     return f"<dl>\n{items}</dl>\n"
 
 
@@ -160,12 +166,12 @@ def _table(cells: Sequence[Cell]) -> str:
 def rows_table(heads: Sequence[str], body: Sequence[Row]) -> str:
     """HTML of a table whose first column names the grouping."""
     style = styles([row.entries[0].text for row in body])
-    head = "".join(f"<th>{escape(header)}</th>" for header in heads)
+    head = "".join(f"<th>{_html(header)}</th>" for header in heads)
     lines = []
     for row in body:
         colour = style[row.entries[0].text].colour
-        first = f"<td><span class='swatch' style='background:{colour}'></span>{escape(row.entries[0].text)}</td>"
-        rest = "".join(f"<td{' class=best' if e.best else ''}>{escape(e.text)}</td>" for e in row.entries[1:])
+        first = f"<td><span class='swatch' style='background:{colour}'></span>{_html(row.entries[0].text)}</td>"
+        rest = "".join(f"<td{' class=best' if e.best else ''}>{_html(e.text)}</td>" for e in row.entries[1:])
         lines.append(f"<tr{' class=opens' if row.opens else ''}>{first}{rest}</tr>\n")
     inner = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>"
     return f"<div class='scroll'><table>\n{inner}</table></div>\n"
@@ -179,8 +185,8 @@ def pictures(groupings: Sequence[str], shown: Sequence[Panel]) -> str:
 def _legend(groupings: Sequence[str]) -> str:
     style = styles(groupings)
     buttons = "".join(
-        f"<button type='button' aria-pressed='true' data-name='{escape(interactive.plain(name))}'>"
-        f"<span class='swatch' style='background:{look.colour}'></span>{escape(name)}</button>\n"
+        f"<button type='button' aria-pressed='true' data-name='{_html(interactive.plain(name))}'>"
+        f"<span class='swatch' style='background:{look.colour}'></span>{_html(name)}</button>\n"
         for name, look in style.items()
     )
     return f"<div class='legend'>\n{buttons}</div>\n"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anabranch.errors import MissingExtraError
+from anabranch.printable import printable
 from anabranch.report.palette import Style, styles
 from anabranch.report.panels import LOWEST_LOAD, Axis, Panel, Series, Values
 from anabranch.report.units import axis_number, times
@@ -60,6 +61,8 @@ _SETTINGS: Any = {
     # The same results give the same bytes, so that committed pictures change only when their numbers do.
     "svg.hashsalt": "anabranch",
 }
+# A dollar sign in a file's name is not mathematics.
+_AS_IT_IS: Any = {"parse_math": False}
 _METADATA: dict[str, dict[str, None]] = {
     ".png": {},
     ".svg": {"Date": None},
@@ -134,13 +137,12 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def _wrapped(title: str, width: float) -> str:
-    return textwrap.fill(title, int((width - _LEFT - _RIGHT) / _TITLE_LETTER))
+    return textwrap.fill(printable(title), int((width - _LEFT - _RIGHT) / _TITLE_LETTER))
 
 
 def _title(figure: Figure, title: str) -> None:
     width, height = figure.get_size_inches()
-    # A dollar sign in a file's name is not mathematics.
-    figure.text(_LEFT / width, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top", parse_math=False)
+    figure.text(_LEFT / width, 1 - _TOP / height, title, fontsize=13, fontweight="bold", va="top", **_AS_IT_IS)
 
 
 def _load_rows(n: int) -> list[tuple[int, int]]:
@@ -176,9 +178,9 @@ def _loads(panel: Panel, axes: Sequence[Axes], style: dict[str, Style]) -> None:
         else:
             drawn.set_ylim(0, 1.15 * highest)
         drawn.grid(axis="y", color=_GRID, linewidth=0.8)
-        drawn.set_xlabel(panel.x.label)
+        drawn.set_xlabel(printable(panel.x.label), **_AS_IT_IS)
         if drawn.get_position().x0 in first_of_row:
-            drawn.set_ylabel(panel.y.label)
+            drawn.set_ylabel(printable(panel.y.label), **_AS_IT_IS)
         else:
             drawn.tick_params(axis="y", labelleft=False, length=0)
             drawn.spines["left"].set_visible(False)
@@ -206,7 +208,7 @@ def _load_bars(drawn: Axes, panel: Panel, series: Series, colour: str) -> None:
     drawn.set_xlim(1 - side, n + side)
     drawn.set_xticks(sorted({1, n}))
     drawn.axhline(1.0, color=_INK, linewidth=0.9, linestyle=(0, (4, 3)))
-    drawn.set_title(series.name, color=colour, pad=20, fontsize=11, parse_math=False)
+    drawn.set_title(printable(series.name), color=colour, pad=20, fontsize=11, **_AS_IT_IS)
     narrow = drawn.get_window_extent().width < _NOTE_WIDTH * drawn.figure.dpi
     drawn.annotate(
         series.note,
@@ -243,10 +245,10 @@ def _lines(drawn: Axes, panel: Panel, style: dict[str, Style]) -> None:
             marker="o" if few else None,
             markersize=3.5,
         )
-    drawn.set_title(panel.title, parse_math=False)
+    drawn.set_title(printable(panel.title), **_AS_IT_IS)
     drawn.grid(color=_GRID, linewidth=0.8)
-    drawn.set_xlabel(panel.x.label)
-    drawn.set_ylabel(panel.y.label)
+    drawn.set_xlabel(printable(panel.x.label), **_AS_IT_IS)
+    drawn.set_ylabel(printable(panel.y.label), **_AS_IT_IS)
     if not any(np.isfinite(series.y).any() for series in panel.series):
         drawn.text(0.5, 0.5, "no values", transform=drawn.transAxes, ha="center", color=_SOFT)
         drawn.set_xticks([])
@@ -284,7 +286,7 @@ def _ticks(axis: DrawnAxis, spec: Axis) -> None:
         places, labels = zip(*spec.ticks, strict=True)
         axis.set_major_locator(FixedLocator(list(places)))
         axis.set_minor_locator(NullLocator())
-        axis.set_ticklabels(list(labels))
+        axis.set_ticklabels([printable(label) for label in labels], **_AS_IT_IS)
         return
     if spec.log:
         low, high = axis.get_view_interval()
@@ -310,14 +312,16 @@ def _legend(figure: Figure, style: dict[str, Style], top: float, *, with_lines: 
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=look.colour, linestyle=(0, look.dash) if look.dash else "-", linewidth=2.4, label=name)
-        for name, look in style.items()
+        Line2D([], [], color=look.colour, linestyle=(0, look.dash) if look.dash else "-", linewidth=2.4)
+        for look in style.values()
     ]
     columns = _legend_columns(style)
     # A legend fills column by column; read row by row, the groupings keep their order.
-    by_row = [handles[at] for column in range(columns) for at in range(column, len(handles), columns)]
-    figure.legend(
-        handles=by_row,
+    by_row = [at for column in range(columns) for at in range(column, len(handles), columns)]
+    names = [printable(name) for name in style]
+    legend = figure.legend(
+        handles=[handles[at] for at in by_row],
+        labels=[names[at] for at in by_row],
         loc="upper left",
         bbox_to_anchor=((_LEFT - 0.1) / _WIDTH, top),
         ncols=columns,
@@ -327,3 +331,5 @@ def _legend(figure: Figure, style: dict[str, Style], top: float, *, with_lines: 
         handlelength=2.6,
         columnspacing=1.4,
     )
+    for text in legend.get_texts():
+        text.set(**_AS_IT_IS)

@@ -10,10 +10,11 @@ from itertools import product
 import rich.table
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console  # noqa: TID251 (measures only)
 from rich.measure import Measurement
 from rich.text import Text
 
+from anabranch.printable import printable
 from anabranch.report import units
 from anabranch.report.headline import value_text
 from anabranch.simulate.sweep import Cell
@@ -120,7 +121,7 @@ def _built(
     made = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), show_edge=False)
     n_before = 1 + len(cells[0].swept)
     kept = [*range(n_before), *(n_before + _METRICS.index(metric) for metric in shown)]
-    heads = ["\ngrouping", *(f"\n{name}" for name in cells[0].swept), *(metric.short for metric in shown)]
+    heads = ["\ngrouping", *(f"\n{printable(name)}" for name in cells[0].swept), *(metric.short for metric in shown)]
     spreads = [*[False] * n_before, *(metric.spread for metric in shown)]
     texts = [[_broken(row.entries[0].text), *(entry.text for entry in row.entries[1:])] for row in body]
     for at, head, spread in zip(kept, heads, spreads, strict=True):
@@ -152,6 +153,7 @@ def _with_note(made: rich.table.Table, n_hidden: int) -> rich.table.Table:
 
 
 def _broken(grouping: str) -> str:
+    grouping = printable(grouping)
     name, bracket, parameters = grouping.partition("(")
     if len(grouping) <= _LONGEST_NAME or not bracket:
         return grouping
@@ -160,7 +162,7 @@ def _broken(grouping: str) -> str:
 
 
 def _markdown_line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+    return "| " + " | ".join(printable(text).replace("|", "\\|") for text in texts) + " |"
 
 
 def _points(cells: Sequence[Cell]) -> list[dict[str, object]]:

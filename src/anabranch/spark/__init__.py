@@ -14,3 +14,7 @@ from anabranch.spark.ledger import Ledger
 from anabranch.spark.session import session
 
 __all__ = ["Balanced", "Chain", "Ledger", "Reconfiguration", "answers_of", "balance", "chain", "session"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

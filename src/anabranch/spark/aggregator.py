@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructField, StructType
 
-from anabranch.aggregates import Groups, merge_states
+from anabranch.aggregates import Groups
 from anabranch.aggregates.aggregate import Types
+from anabranch.spark.fingerprint import aggregated
 from anabranch.spark.keys import quote, quoted, restore_metadata
 from anabranch.spark.types import spark_of
 from anabranch.spark.worker import TUPLES, Bound, Summary, chunks
@@ -36,12 +37,13 @@ def merges_natively(summary: Summary) -> bool:
 
 def merge_natively(partials: DataFrame, schema: StructType, summary: Summary) -> DataFrame:
     """One stateful `groupBy`: Spark's own state store, checkpoint and watermark."""
-    partials = restore_metadata(partials, schema, summary.keys)
-    merged = []
-    for bound in summary.bounds:
-        for name, column in zip(bound.states, bound.columns, strict=True):
-            merged.append(getattr(F, str(column.merge))(quoted(name)).alias(name))
-    return partials.groupBy(*(quoted(key) for key in summary.keys)).agg(*merged)
+    grouped = restore_metadata(partials, schema, summary.keys).groupBy(*(quoted(key) for key in summary.keys))
+    merged = {
+        name: getattr(F, str(column.merge))(quoted(name))
+        for bound in summary.bounds
+        for name, column in zip(bound.states, bound.columns, strict=True)
+    }
+    return aggregated(grouped, merged, summary.fingerprint)
 
 
 def merge_windows(partials: DataFrame, schema: StructType, summary: Summary) -> DataFrame:
@@ -49,11 +51,11 @@ def merge_windows(partials: DataFrame, schema: StructType, summary: Summary) -> 
 
     A key holds as many partial states as came in while its window was open, so this is for keys with event time only.
     """
-    partials = restore_metadata(partials, schema, summary.keys)
-    collected = [
-        F.collect_list(F.struct(*(quoted(name) for name in bound.states))).alias(bound.name) for bound in summary.bounds
-    ]
-    merged = partials.groupBy(*(quoted(key) for key in summary.keys)).agg(*collected)
+    grouped = restore_metadata(partials, schema, summary.keys).groupBy(*(quoted(key) for key in summary.keys))
+    collected = {
+        bound.name: F.collect_list(F.struct(*(quoted(name) for name in bound.states))) for bound in summary.bounds
+    }
+    merged = aggregated(grouped, collected, summary.fingerprint, lists=True)
     for bound in summary.bounds:
         merged = merged.withColumn(bound.name, _merge_udf(bound)(quoted(bound.name)))
     states = [quoted(bound.name).getField(name).alias(name) for bound in summary.bounds for name in bound.states]
@@ -79,8 +81,7 @@ def _merge_udf(bound: Bound) -> Any:
     def merge(lists: pa.Array) -> pa.Array:
         groups = Groups(lists.value_parent_indices().to_numpy().astype(np.int64), len(lists))
         states = tuple(lists.flatten().flatten())
-        merged = merge_states(bound.aggregate, bound.columns, groups, states)
-        return pa.StructArray.from_arrays(list(merged), bound.states)
+        return pa.StructArray.from_arrays(list(bound.merge(groups, states)), bound.states)
 
     merge.__annotations__ = {"lists": pa.Array, "return": pa.Array}
     return arrow_udf(merge, kinds)  # type: ignore[call-overload]
@@ -88,31 +89,37 @@ def _merge_udf(bound: Bound) -> Any:
 
 def results(merged: DataFrame, summary: Summary, types: Types) -> DataFrame:
     """Keys and the named results."""
-    columns = [quoted(key) for key in summary.keys]
-    return merged.select(*columns, *(_result(bound, types).alias(bound.name) for bound in summary.bounds))
+    columns, ansi = [quoted(key) for key in summary.keys], is_ansi(merged.sparkSession)
+    return merged.select(*columns, *(_result(bound, types, ansi).alias(bound.name) for bound in summary.bounds))
 
 
-def results_within(struct: str, summary: Summary, types: Types) -> Column:
+def results_within(struct: str, summary: Summary, types: Types, ansi: bool) -> Column:
     """The same from keys and states that are the fields of a struct; null where the struct is."""
     keys = [F.col(f"{quote(struct)}.{quote(key)}").alias(key) for key in summary.keys]
-    named = [_result(bound, types, f"{quote(struct)}.").alias(bound.name) for bound in summary.bounds]
+    named = [_result(bound, types, ansi, f"{quote(struct)}.").alias(bound.name) for bound in summary.bounds]
     return F.when(quoted(struct).isNotNull(), F.struct(*keys, *named)).alias(struct)
 
 
-def _result(bound: Bound, types: Types, within: str = "") -> Column:
+def is_ansi(spark: SparkSession) -> bool:
+    """Whether an overflow is an error to the session."""
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
+def _result(bound: Bound, types: Types, ansi: bool, within: str = "") -> Column:
     native = bound.aggregate.native_result(types)
     paths = [within + quote(name) for name in bound.states]
     if native is not None:
-        return F.expr(native.format(**{column.name: path for path, column in zip(paths, bound.columns, strict=True)}))
+        named = {column.name: path for path, column in zip(paths, bound.columns, strict=True)}
+        return F.expr(native.format(**{"ansi": str(ansi).upper()} | named))
     kind = bound.aggregate.result_type(types)
 
     def compute(states: pa.Array) -> pa.Array:
         there = states.is_valid().to_numpy(zero_copy_only=False)
         if there.all():
-            return bound.aggregate.result(*states.flatten())
+            return bound.result(states.flatten(), kind)
         if not there.any():
             return pa.nulls(len(states), kind)
-        done = bound.aggregate.result(*states.filter(pa.array(there)).flatten())
+        done = bound.result(states.filter(pa.array(there)).flatten(), kind)
         return done.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     compute.__annotations__ = {"states": pa.Array, "return": pa.Array}

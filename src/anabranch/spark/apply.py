@@ -12,10 +12,12 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 
 from anabranch.aggregates import Groups, check_merge
 from anabranch.errors import ConfigError, InputError
+from anabranch.spark.declared import declared
 from anabranch.spark.keys import quoted
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 from anabranch.spark.types import arrow_of
+from anabranch.spark.unwritten import flagged
 from anabranch.spark.worker import TUPLES, Summary, Worker, chunks
 
 
@@ -44,9 +46,14 @@ class Apply:
         self.func, self.schema, self.settings = func, parsed, settings
         self.types = pa.schema([(field.name, arrow_of(field.dataType)) for field in parsed])
 
-    def merges(self, merge: Mapping[str, str]) -> list[Column]:
-        """The declared merges as columns."""
-        others = [name for name in self.schema.names if name not in self.settings.keys]
+    @property
+    def answers(self) -> list[str]:
+        """Columns besides the keys."""
+        return [name for name in self.schema.names if name not in self.settings.keys]
+
+    def merges(self, merge: Mapping[str, str]) -> dict[str, Column]:
+        """The declared merges as columns, in an order that does not depend on how they are written."""
+        others = self.answers
         if set(merge) != set(others):
             raise ConfigError(
                 f"merge must name a function for each of {', '.join(others)}, got {', '.join(merge) or 'nothing'}"
@@ -55,40 +62,49 @@ class Apply:
             check_merge(name, function)
             if not hasattr(F, function):
                 raise ConfigError(f"merge of {name}: this Spark has no aggregate function {function}")
-        return [getattr(F, merge[name])(quoted(name)).alias(name) for name in others]
+        return {name: getattr(F, merge[name])(quoted(name)) for name in sorted(others)}
 
-    def _declared(self, out: pa.Table) -> pa.Table:
+    def meaning(self, merge: Mapping[str, str]) -> list[list[str]]:
+        """What merged states mean, for their fingerprint."""
+        kinds = {name: self.schema[name].dataType.simpleString() for name in self.schema.names}
+        merged = sorted([name, kinds[name], merge[name]] for name in self.answers)
+        return [*([key, kinds[key]] for key in self.settings.keys), *merged]
+
+    def _declared(self, out: object) -> pa.Table:
         """What the function returned, as the schema says: Spark reads it as the declared types, whatever they are."""
-        missing = [name for name in self.types.names if name not in out.column_names]
-        if missing:
-            raise InputError(
-                f"the function returned columns {', '.join(out.column_names)}; the schema asks for {', '.join(missing)}"
-            )
-        out = out.select(self.types.names)
-        for field, given in zip(self.types, out.schema, strict=True):
+        what = f"the function {getattr(self.func, '__name__', self.func)}"
+        for given in out.schema if isinstance(out, pa.Table) else ():
+            says = self.types.field(given.name).type if given.name in self.types.names else given.type
             # Numbers as text would be merged as text.
-            if _is_text(field.type) != _is_text(given.type):
+            if _is_text(says) != _is_text(given.type):
                 raise InputError(
-                    f"the function returned {given.type} in column {field.name}, the schema says {field.type}"
+                    f"{what} must return {given.name} as {says}, got {given.type}; cast the column or change the schema"
                 )
-        return out.cast(self.types)
+        return declared(out, self.types, what)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the function returns for everything that this worker received."""
         task = Task.current()
-        tuples, seconds, counts = 0, 0.0, None
+        out, counts, tuples, seconds = self._applied(batches)
+        rows = iter([] if out is None else out.to_batches())
+        if self.settings.ledger is not None:
+            worker = Worker(Summary(self.settings.keys, ()), self.settings)
+            rows = flagged(rows, lambda: worker.report(task, counts, tuples, seconds))
+        yield from rows
+
+    def _applied(self, batches: Iterator[pa.RecordBatch]) -> tuple[pa.Table | None, pa.Table | None, int, float]:
+        """What the function returned, tuples of each key for the ledger, tuples, and the seconds spent on them."""
         for table in chunks(batches, None):
             began = time.perf_counter()
             if self.settings.work_us:
                 time.sleep(table.num_rows * self.settings.work_us * 1e-6)
             out = self.func(table)
-            tuples, seconds = table.num_rows, time.perf_counter() - began
+            seconds, counts = time.perf_counter() - began, None
             if self.settings.ledger is not None:
                 groups, keys = Groups.of(table, self.settings.keys)
                 counts = keys.append_column(TUPLES, groups.count())
-            yield from self._declared(out).to_batches()
-        if self.settings.ledger is not None:
-            Worker(Summary(self.settings.keys, ()), self.settings).report(task, counts, tuples, seconds)
+            return self._declared(out), counts, table.num_rows, seconds
+        return None, None, 0, 0.0
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from anabranch import groupings
-from anabranch.aggregates import Aggregate, Count
-from anabranch.errors import ConfigError, InputError
-from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, Spillway
-from anabranch.spark import aggregator, explain, resident
+from anabranch.aggregates import Aggregate, Count, Types
+from anabranch.errors import ConfigError, InputError, UnknownMethodError
+from anabranch.groupings import Grouping, Spillway
+from anabranch.spark import aggregator, explain, fingerprint, resident
+from anabranch.spark.advice import meant
 from anabranch.spark.apply import Apply
+from anabranch.spark.column_names import plain, read_by, shown
 from anabranch.spark.edge import pack_adaptively, route_adaptively, warm_up
 from anabranch.spark.keys import (
     Key,
@@ -28,12 +32,15 @@ from anabranch.spark.keys import (
     with_keys,
 )
 from anabranch.spark.ledger import Ledger
-from anabranch.spark.listener import observe_hot_keys
+from anabranch.spark.listener import listen, observe_hot_keys
 from anabranch.spark.location import absolute
 from anabranch.spark.planned_edge import route_by_plan
-from anabranch.spark.requirements import check_spark, parallelism
-from anabranch.spark.settings import WORKER, Settings
+from anabranch.spark.requirements import check_dataframe, parallelism
+from anabranch.spark.settings import WORKER, Settings, learns
 from anabranch.spark.types import arrow_of
+from anabranch.spark.unwritten import mapped
+from anabranch.spark.upstream import run_again
+from anabranch.spark.whole_keys import with_whole_keys
 from anabranch.spark.worker import Bound, Summary, Worker
 
 
@@ -58,7 +65,8 @@ def balance(
     df
         A streaming or batch DataFrame.
     key
-        Key column or columns, of any type that Spark can group by, but for strings of a collation and intervals of
+        Key column or columns. A string names a column as it is, dots and all; where there is none it is read as Spark
+        reads it. Of any type that Spark can group by, but for strings of a collation and intervals of
         months (year-month or calendar), which have to be cast; nulls are a key of their own. An expression such as
         ``F.window("time", "1 minute")`` is a key too.
     grouping
@@ -68,8 +76,10 @@ def balance(
         Tasks that the keyed work is spread over; default: as many as the session runs at once.
     edge
         "adaptive": routers in Python, every grouping, the default for streams. "planned": native, from a table made of
-        the batch before (a stream; needs a ledger) or of an exact count of the data (a batch DataFrame, where it is the
-        default for groupings that have a table). "local": no exchange; partial states where the rows are.
+        the batch before (a stream; needs a ledger) or of an exact count of the data (a batch DataFrame). That count
+        reads a batch DataFrame once more, so planned is the default there only where nothing of yours would run twice:
+        no Python, no function of your own, nothing that is not deterministic. "local": no exchange; partial states
+        where the rows are.
     ledger
         Folder, reachable from all tasks, in which what is learned in one micro-batch is kept for the next; one a query.
     regime
@@ -85,11 +95,12 @@ def balance(
         then routes as it did the first time even where the order of the rows is not fixed (behind a join), and over
         Spark Connect, where rows have no numbers. The answer is the same either way.
     """
-    check_spark(df.sparkSession)
-    df, keys = with_keys(df, key)
+    check_dataframe(df)
+    df, keys = _plain(*with_keys(df, key))
+    asked = frozenset(name for name, given in [("edge", edge), ("grouping", grouping)] if given is not None)
     grouping = _grouping(grouping)
     n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
-    edge = edge or ("planned" if not df.isStreaming and grouping.has_table() and regime == "batch" else "adaptive")
+    edge, why = (edge, "") if edge else _default_edge(df, grouping, regime)
     dealt_by = _deal_by(df, deal_by)
     # Tasks run in folders of their own.
     ledger = ledger and absolute(ledger)
@@ -97,7 +108,24 @@ def balance(
     _check(df, settings)
     if ledger is not None:
         Ledger(ledger).claim(settings.identity())
-    return Balanced(df, settings)
+    return Balanced(df, settings, asked, why)
+
+
+def _plain(df: DataFrame, keys: tuple[str, ...]) -> tuple[DataFrame, tuple[str, ...]]:
+    """The DataFrame and its keys with names that Spark can hand to Python; answers get the user's names back."""
+    if any(plain(name) != name for name in df.columns):
+        df = df.select(*(quoted(name).alias(plain(name)) for name in df.columns))
+    return df, tuple(map(plain, keys))
+
+
+def _default_edge(df: DataFrame, grouping: Grouping, regime: str) -> tuple[str, str]:
+    """The edge of those who chose none, and why, where that is not plain."""
+    if df.isStreaming or not grouping.has_table() or regime != "batch":
+        return "adaptive", ""
+    again = run_again(df) if learns(grouping) and not grouping.needs_counts else None
+    if again is None:
+        return "planned", ""
+    return "adaptive", f"chosen because the count for the planned edge would run {again} a second time"
 
 
 def _grouping(given: Grouping | str | None) -> Grouping:
@@ -110,10 +138,11 @@ def _grouping(given: Grouping | str | None) -> Grouping:
 
 def _deal_by(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
     given = (names,) if isinstance(names, str) else tuple(names)
+    there = [shown(name) for name in df.columns]
     for name in given:
-        if name not in df.columns:
-            raise InputError(f"deal_by names column {name}, which is not there; there are {', '.join(df.columns)}")
-    return given
+        if name not in there:
+            raise InputError(f"deal_by names column {name}, which is not there; there are {', '.join(there)}")
+    return tuple(map(plain, given))
 
 
 def _check(df: DataFrame, settings: Settings) -> None:
@@ -134,48 +163,92 @@ def _check(df: DataFrame, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Balanced:
-    """Rows on their way to workers; say what the workers do. Made by `balance`."""
+    """Rows on their way to workers; say what the workers do. Made by `balance`.
+
+    Parameters
+    ----------
+    df, settings
+        The rows, and how they are spread.
+    asked
+        Names of the settings that the caller has chosen.
+    why_edge
+        Why the edge is what it is, where that is not plain.
+    """
 
     df: DataFrame
     settings: Settings
+    asked: frozenset[str] = frozenset()
+    why_edge: str = ""
+
+    if not TYPE_CHECKING:  # a type checker finds unknown names by itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called for names that are not there: those of a DataFrame or of groupBy are tried first."""
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise UnknownMethodError(
+                f"Balanced has no {name}; say first what the workers do, by .aggregate(…), .applyInArrow(…) "
+                "or .routed(), each of which gives a DataFrame"
+            )
 
     def aggregate(self, *unnamed: Aggregate, **aggregates: Aggregate) -> DataFrame:
         """Key columns and one column an aggregate: what `groupBy(key).agg(…)` would give.
+
+        The answers of a stream are written in update mode. Complete mode works as well where Spark merges all states.
+        It does not merge those of `TopK` and `CollectN`, nor state columns that name no merge: Spark then refuses
+        complete mode, because it finds "no streaming aggregations". Every mode works with an event-time window as a
+        key.
 
         Examples
         --------
         ``balance(trades, "symbol").aggregate(trades=Count(), vwap=WeightedMean("price", "qty"))``
         """
         if unnamed:
-            raise ConfigError(f"an aggregate needs a name for its column, such as n={unnamed[0]!r}")
+            _refuse_unnamed(unnamed[0])
         keys, schema = self.settings.keys, self.df.schema
-        types = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
-        bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
-        summary = Summary(keys, bounds)
+        types, reads = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
+        known = types | {key: arrow_of(schema[key].dataType) for key in keys}
+        summary = self._summary(aggregates, known, reads)
         warm_up(self.settings)
-        summary.warm_up(types | {key: arrow_of(schema[key].dataType) for key in keys})
-        columns = list(dict.fromkeys([*keys, *(name for one in aggregates.values() for name in one.inputs)]))
-        check_names(columns)
-        routed = self._exchange(columns)
+        summary.warm_up(known)
+        columns = list(dict.fromkeys([*keys, *(name for names in reads.values() for name in names)]))
+        rows = self.df if self.settings.regime == "batch" else resident.timed(self.df, self.settings)
+        routed = replace(self, df=rows)._exchange(columns)
+        results = aggregator.results(self._merged(routed, summary), summary, types)
+        return results.select(*map(_as_shown, keys), *map(quoted, aggregates))
+
+    def _summary(
+        self, aggregates: Mapping[str, Aggregate], types: Types, reads: Mapping[str, tuple[str, ...]]
+    ) -> Summary:
+        """What workers compute; states lie in an order that does not depend on how aggregates are written."""
+        fold = folding(self.df.sparkSession)
+        named = sorted(aggregates.items(), key=lambda item: fold(item[0]))
+        bounds = tuple(Bound(name, one, one.state(types), reads[name]) for name, one in named)
+        summary = Summary(self.settings.keys, bounds)
+        if not self.df.isStreaming:
+            return summary
+        listen(self.df.sparkSession)
+        return replace(summary, fingerprint=fingerprint.digits(fingerprint.of_summary(summary, types, fold)))
+
+    def _merged(self, routed: DataFrame, summary: Summary) -> DataFrame:
+        """States of whole keys out of rows on their workers."""
+        schema = self.df.schema
         opaque = not aggregator.merges_natively(summary)
-        windowed = self.df.isStreaming and event_time(schema, keys)
+        windowed = self.df.isStreaming and event_time(schema, summary.keys)
         if windowed and self.settings.regime == "resident":
             raise ConfigError(
                 "the resident regime does not know event time, because the watermark does not reach states that stay "
                 "on their worker; use the batch regime with windows"
             )
         if self.df.isStreaming and not windowed and (opaque or self.settings.regime == "resident"):
-            merged = resident.merge(routed, schema, summary, self.settings)
-            return aggregator.results(merged, summary, types)
+            return resident.merge(routed, schema, summary, self.settings)
         states = aggregator.partial_schema(schema, summary)
-        partials = routed.mapInArrow(Worker(summary, self.settings).__call__, states)
+        partials = mapped(routed, Worker(summary, self.settings).__call__, states, self.settings.ledger)
         if opaque and windowed:
-            merged = aggregator.merge_windows(partials, schema, summary)
-        elif opaque:
-            merged = aggregator.merge_in_python(partials, summary, states)
-        else:
-            merged = aggregator.merge_natively(partials, schema, summary)
-        return aggregator.results(merged, summary, types)
+            return aggregator.merge_windows(partials, schema, summary)
+        if opaque:
+            return aggregator.merge_in_python(partials, summary, states)
+        return aggregator.merge_natively(partials, schema, summary)
 
     def applyInArrow(
         self,
@@ -200,7 +273,10 @@ class Balanced:
         whole_keys
             For a function whose output cannot be merged: place every key whole on one worker, heaviest first. A key
             that has more than a worker's share then stays the bottleneck. On a stream the placement is learned in the
-            first batch, and the function sees the rows of one micro-batch at a time.
+            first batch, and the function sees the rows of one micro-batch at a time. A batch DataFrame is read twice,
+            because its keys are counted first. The grouping is then `OfflineGreedy` (of a stream,
+            `DistributionAwareKeyGrouping`) on the planned edge; a grouping or an edge that `balance` was given must
+            not split keys.
         """
         if merge is None and not whole_keys:
             raise ConfigError(
@@ -211,14 +287,21 @@ class Balanced:
             raise ConfigError("merge is for split keys, whole_keys=True for whole ones; pass one of them")
         if self.settings.regime == "resident":
             raise ConfigError("applyInArrow keeps no states, so there are none to stay resident; use the batch regime")
-        check_names(self.df.columns)
-        balanced = self._with_whole_keys() if whole_keys else self
+        check_names([shown(name) for name in self.df.columns])
+        balanced = replace(self, settings=self._whole()) if whole_keys else self
         apply = Apply(func, schema, balanced.settings, self.df.schema)
-        out = balanced._exchange(self.df.columns).mapInArrow(apply.__call__, apply.schema)
+        exchanged = balanced._exchange(self.df.columns)
+        out = mapped(exchanged, apply.__call__, apply.schema, self.settings.ledger)
         out = restore_metadata(out, self.df.schema, self.settings.keys)
         if merge is None:
             return out
-        return out.groupBy(*(quoted(key) for key in self.settings.keys)).agg(*apply.merges(merge))
+        grouped = out.groupBy(*(quoted(key) for key in self.settings.keys))
+        marks: fingerprint.Digits = ()
+        if out.isStreaming:
+            listen(out.sparkSession)
+            marks = fingerprint.digits(apply.meaning(merge))
+        merged = fingerprint.aggregated(grouped, apply.merges(merge), marks)
+        return merged.select(*(quoted(name) for name in [*self.settings.keys, *apply.answers]))
 
     def routed(self) -> DataFrame:
         """The rows, one partition a worker, with the worker's number in the column `worker`."""
@@ -230,11 +313,22 @@ class Balanced:
         if self.settings.needs_plan and df.isStreaming:
             df = observe_hot_keys(df, self.settings)
         routed = self._route(df).withColumnRenamed(WORKER, "worker")
+        if any(shown(name) != name for name in df.columns):
+            routed = routed.select(*map(_as_shown, routed.columns))
         return routed.repartitionById(self.settings.n_workers, F.col("worker"))
 
-    def explain(self) -> None:
-        """Print in plain words which edge and grouping run, what is shuffled and what is merged."""
-        print(explain.describe(self.df, self.settings))
+    def explain(self, *, whole_keys: bool = False) -> None:
+        """Print in plain words which edge and grouping run, what is shuffled and what is merged.
+
+        Parameters
+        ----------
+        whole_keys
+            Tell what runs for ``applyInArrow(…, whole_keys=True)``, which places keys in its own way.
+        """
+        if whole_keys:
+            print(explain.describe_whole_keys(self.df, self._whole()))
+        else:
+            print(explain.describe(self.df, self.settings, self.why_edge, whole_keys_differ=self._whole_differs()))
 
     def _route(self, df: DataFrame) -> DataFrame:
         routes = {"adaptive": route_adaptively, "planned": route_by_plan}
@@ -252,35 +346,51 @@ class Balanced:
         routed = self._route(self.df.select(*(quoted(name) for name in needed))).select(*columns, WORKER)
         return routed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
 
-    def _with_whole_keys(self) -> Balanced:
-        if not self.df.isStreaming:
-            settings = replace(self.settings, grouping=OfflineGreedy(), edge="planned")
-        elif self.settings.ledger is None:
-            raise ConfigError("whole keys on a stream are placed by what the first batch teaches; pass ledger=…")
-        else:
-            settings = replace(self.settings, grouping=DistributionAwareKeyGrouping(), edge="planned")
-        return replace(self, settings=settings)
+    def _whole(self) -> Settings:
+        """Settings under which no key is split."""
+        return with_whole_keys(self.settings, self.asked, streaming=self.df.isStreaming)
+
+    def _whole_differs(self) -> bool:
+        """Whether whole keys can be had, and are placed otherwise than `explain` tells."""
+        with suppress(ConfigError):
+            whole = self._whole()
+            moved = whole.grouping is not self.settings.grouping or whole.edge != self.settings.edge
+            return moved and self.settings.regime == "batch"
+        return False
+
+
+def _as_shown(name: str) -> Column:
+    """The column under the user's name for it."""
+    return quoted(name) if shown(name) == name else quoted(name).alias(shown(name))
+
+
+def _refuse_unnamed(given: object) -> NoReturn:
+    if isinstance(given, Aggregate):
+        raise ConfigError(f"an aggregate needs a name for its column, such as n={given!r}")
+    name, one = meant(given)
+    raise ConfigError(f"aggregate takes aggregates of anabranch with a name each, such as {name}={one}, got {given!r}")
 
 
 def types_of(
     schema: StructType, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate], fold: Callable[[str], str]
-) -> dict[str, pa.DataType]:
-    """Arrow types of the columns that the aggregates read; refuses names that clash and columns that are not there."""
+) -> tuple[dict[str, pa.DataType], dict[str, tuple[str, ...]]]:
+    """Arrow types of the columns that aggregates read, by the names in both, and the columns that each reads.
+
+    Refuses names that clash and columns that are not there.
+    """
     if not aggregates:
         raise ConfigError("aggregate needs at least one aggregate, such as count=Count()")
-    types, taken = {}, {fold(key): f"{key} is a key column" for key in keys}
+    types, reads, taken = {}, {}, {fold(shown(key)): f"{shown(key)} is a key column" for key in keys}
+    columns = {shown(name): name for name in schema.names}
     for name, one in aggregates.items():
         if fold(name) in taken:
             raise ConfigError(f"{taken[fold(name)]}, and to Spark {name} is the same; give the aggregate another name")
         taken[fold(name)] = f"{name} is an aggregate"
         if not isinstance(one, Aggregate):
-            raise ConfigError(f"{name} must be an aggregate such as aggregates.Count(), got {one!r}")
-        for column in one.inputs:
-            if column not in schema.names:
-                raise InputError(
-                    f"{name} reads column {column}, which is not there; there are {', '.join(schema.names)}"
-                )
+            raise ConfigError(f"{name} must be an aggregate such as {meant(one).aggregate}, got {one!r}")
+        reads[name] = read_by(name, one.inputs, columns, fold)
+        for column, read in zip(one.inputs, reads[name], strict=True):
             if not isinstance(one, Count):
-                check_collation(f"column {column} of {name}", schema[column].dataType)
-            types[column] = arrow_of(schema[column].dataType)
-    return types
+                check_collation(f"column {column} of {name}", schema[read].dataType)
+            types[column] = types[read] = arrow_of(schema[read].dataType)
+    return types, reads

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, _parse_datatype_string
 
@@ -15,21 +16,23 @@ from anabranch.aggregates import Aggregate, Types
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 from anabranch.locality import PairCounts, Placement
-from anabranch.spark import aggregator, steering
+from anabranch.spark import aggregator, fingerprint, steering
 from anabranch.spark.balance import types_of
 from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
 from anabranch.spark.chain_edge import ROWS, Enter
 from anabranch.spark.chain_settings import ChainSettings, Function, Operator, Reconfiguration, identity
 from anabranch.spark.edge import load
-from anabranch.spark.keys import check_collation, check_key, check_names, event_time, folding, quote, quoted
+from anabranch.spark.keys import check_collation, check_key, check_names, each_key, event_time, folding, quote, quoted
 from anabranch.spark.ledger import Ledger
+from anabranch.spark.listener import listen
 from anabranch.spark.location import absolute
 from anabranch.spark.operator import Operate
+from anabranch.spark.output_mode import running_totals
 from anabranch.spark.remember import Remember
-from anabranch.spark.requirements import check_spark, check_state_store, parallelism
+from anabranch.spark.requirements import check_dataframe, check_state_store, parallelism
 from anabranch.spark.resident import on_slots
 from anabranch.spark.step import Step, Update
-from anabranch.spark.types import arrow_of
+from anabranch.spark.types import arrow_of, spark_of
 from anabranch.spark.worker import Bound, Summary
 
 OPERATOR = "operator"
@@ -60,7 +63,8 @@ def chain(
     ledger
         Folder, reachable from all tasks, for what workers report and for the tables; without it nothing is learned.
     flush_every
-        Batches that states stay with their worker before they are merged into the answers of a stream.
+        Batches that states stay with their worker before they are merged into the answers of a stream. Take 1 for a
+        bounded query (`availableNow`): with more, the answers lack what was not flushed when it ended.
     seed
         Of the hash functions.
     reconfiguration
@@ -79,7 +83,7 @@ def chain(
     another: aggregates merge the state into the answers and start anew, and only the state of a stateful step travels,
     from one batch to the next.
     """
-    check_spark(df.sparkSession)
+    check_dataframe(df)
     if reconfiguration is not None and ledger is None:
         raise ConfigError("reconfiguration needs a ledger, without which nothing is learned; name a folder for it")
     settings = ChainSettings(
@@ -106,6 +110,15 @@ class _Stage:
     maps: tuple[tuple[Function, StructType], ...] = ()
     step: Step | None = None
     steps_to: StructType | None = None
+
+    @property
+    def meaning(self) -> list[Any]:
+        """What its states mean, for their fingerprint."""
+        keys = {key: arrow_of(self.schema[key].dataType) for key in self.summary.keys}
+        kept = (
+            [] if self.step is None else [[each.name, spark_of(each.type).simpleString()] for each in self.step.states]
+        )
+        return [self.name, fingerprint.of_summary(self.summary, {**self.types, **keys}, str), kept]
 
     @property
     def sends(self) -> StructType:
@@ -136,10 +149,10 @@ class Chain:
         """
         schema = self.stages[-1].sends if self.stages else self.df.schema
         keys = _keys(schema, key)
-        types = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
-        bounds = tuple(Bound(each, one, one.state(types)) for each, one in aggregates.items())
+        types, reads = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
+        bounds = tuple(Bound(each, one, one.state(types), reads[each]) for each, one in aggregates.items())
         name = operator or "_".join(keys)
-        check_names(list(types))
+        check_names([read for names in reads.values() for read in names])
         return self._with(_Stage(name, Summary(keys, bounds), types, schema))
 
     def map_with_state(
@@ -247,7 +260,7 @@ class Chain:
         for number in range(len(operators)):
             worker = Operate if operators[number].step is None else Remember
             rows = on_slots(rows, worker(operators, number, settings), ROWS)
-        merged = on_slots(rows, MergeAll(operators), BLOBS)
+        merged = running_totals(on_slots(rows, MergeAll(operators), BLOBS))
         return self._results(merged)
 
     def _operators(self) -> tuple[Operator, ...]:
@@ -258,13 +271,18 @@ class Chain:
             )
         operators: list[Operator] = []
         later: tuple[str, ...] = ()
+        marks: fingerprint.Digits = ()
+        if self.df.isStreaming:
+            listen(self.df.sparkSession)
+            marks = fingerprint.digits([stage.meaning for stage in self.stages])
         for stage in reversed(self.stages):
-            inputs = [name for bound in stage.summary.bounds for name in bound.aggregate.inputs]
+            inputs = [name for bound in stage.summary.bounds for name in bound.reads]
             needed = {*stage.summary.keys, *inputs, *(stage.schema.names if stage.maps or stage.step else later)}
             later = tuple(name for name in stage.schema.names if name in needed)
             check_names(later)
             between = tuple((func, _arrow(schema)) for func, schema in stage.maps)
-            operators.append(Operator(stage.name, stage.summary, later, between, stage.step))
+            summary = replace(stage.summary, fingerprint=marks)
+            operators.append(Operator(stage.name, summary, later, between, stage.step))
         return tuple(reversed(operators))
 
     def _warm_up(self, settings: ChainSettings) -> None:
@@ -286,7 +304,8 @@ class Chain:
         schema = StructType([StructField(OPERATOR, StringType()), *fields])
         columns = {number: at for at, number in enumerate(answering, start=1)}
         tagged = merged.mapInArrow(Tag(_arrow(schema), columns).__call__, schema)
-        results = [aggregator.results_within(stage.name, stage.summary, stage.types) for stage in stages]
+        ansi = aggregator.is_ansi(merged.sparkSession)
+        results = [aggregator.results_within(stage.name, stage.summary, stage.types, ansi) for stage in stages]
         return tagged.select(quoted(OPERATOR), *results)
 
 
@@ -299,15 +318,16 @@ def answers_of(rows: DataFrame, operator: str) -> DataFrame:
 
 
 def _keys(schema: StructType, key: str | Sequence[str]) -> tuple[str, ...]:
-    """Key columns, checked; expressions are none, for later operators read tables and not DataFrames."""
-    names = (key,) if isinstance(key, str) else tuple(key)
-    if not names:
-        raise ConfigError("key must name at least one column, got none")
-    for name in names:
+    """Key columns, checked; expressions are not allowed, because later operators read Arrow tables."""
+    names = []
+    for name in each_key(key):
+        if isinstance(name, Column):
+            raise ConfigError(f"key {name} must be text that names a column; make it a column before the chain")
         if name not in schema.names:
             raise InputError(f"key {name} is not a column; there are {', '.join(schema.names)}")
         check_key(name, schema[name].dataType)
-    return names
+        names.append(name)
+    return tuple(names)
 
 
 def _table(schema: StructType | str) -> StructType:

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from anabranch.errors import ConfigError
 from anabranch.locality import Manager, Placement
-from anabranch.spark.step import Step, declared
+from anabranch.spark.declared import declared
+from anabranch.spark.step import Step
 from anabranch.spark.worker import Summary
 
 Function = Callable[[pa.Table], pa.Table]

@@ -23,6 +23,7 @@ from anabranch.spark.ledger import Ledger
 from anabranch.spark.plan import plan_rows
 from anabranch.spark.settings import HASH, WORKER, Settings
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import attempt, flagged, mapped
 
 # A task cannot know how many there are. Counting in bit-reversed order spreads any number of them evenly.
 _SOURCE_BITS = 10
@@ -41,7 +42,7 @@ def pack_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
     `packs.unpacked` gives the rows back.
     """
     df = _behind_plan(df, settings).withColumn(HASH, _hashed(settings))
-    return df.mapInArrow(_Pack(settings).__call__, f"{WORKER} int, {packs.ROWS} binary")
+    return mapped(df, _Pack(settings).__call__, f"{WORKER} int, {packs.ROWS} binary", settings.ledger)
 
 
 def _behind_plan(df: DataFrame, settings: Settings) -> DataFrame:
@@ -74,10 +75,11 @@ class _Source:
             raise AssertionError(f"{self.settings.grouping.name} routed beyond {self.settings.n_workers} workers")
         return workers
 
-    def report(self) -> None:
-        """Leave in the ledger what was learned."""
-        if self.settings.ledger is not None:
-            _report(self.settings, self.task, self.router)
+    def report(self) -> int:
+        """Leave in the ledger what was learned; how many reports could not be written: 0 or 1."""
+        if self.settings.ledger is None:
+            return 0
+        return attempt(self.settings.ledger, lambda: _report(self.settings, self.task, self.router))
 
 
 class _Pack:
@@ -89,10 +91,13 @@ class _Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = _Source(self.settings, self.make_router)
+        packed = self._packed(source, batches)
+        yield from packed if self.settings.ledger is None else flagged(packed, source.report)
+
+    def _packed(self, source: _Source, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in packs.in_chunks(batches, source.router.chunk, self.settings.n_workers):
             workers = source.route(rows[HASH].to_numpy().view(np.uint64))
             yield packs.packed(rows.drop([HASH]), workers, self.settings.n_workers, WORKER)
-        source.report()
 
 
 def _route_udf(settings: Settings) -> Callable[..., Column]:
@@ -144,7 +149,7 @@ def plan_for(settings: Settings, task: Task) -> Plan:
     """What the routers of this batch start from; nothing where there is no ledger."""
     if settings.ledger is None:
         return Plan()
-    return Ledger(settings.ledger).plan(task.query, task.batch) or Plan()
+    return Ledger(settings.ledger).plan_in_force(task.query, task.batch)
 
 
 def router_of(settings: Settings, partition: int, plan: Plan, kept: bytes = b"") -> Router:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from anabranch.printable import printable
+from anabranch.spark.column_names import shown
+from anabranch.spark.keys import event_time
+from anabranch.spark.output_mode import sees_modes
 from anabranch.spark.settings import Settings
 
 _EDGES = {
@@ -13,28 +17,46 @@ _EDGES = {
 }
 
 
-def describe(df: DataFrame, settings: Settings) -> str:
+def describe(df: DataFrame, settings: Settings, why_edge: str = "", *, whole_keys_differ: bool = False) -> str:
     """What runs, what is shuffled, what is merged, what is learned."""
-    return "\n".join(f"{name:9} {text}" for name, text in _lines(df, settings))
+    each = "per key and batch" if df.isStreaming else "per key"
+    worker = f"one partial state {each}, by Arrow tables{_work(settings)}"
+    work = [("worker", worker), ("merged", _merged(df, settings))]
+    if df.isStreaming:
+        work.append(("output", _output(df, settings)))
+    whole = [("whole", _WHOLE)] if whole_keys_differ else []
+    return _text([*_routes(settings, why_edge), *work, *_rest(df, settings), *whole])
 
 
-def _lines(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
+def describe_whole_keys(df: DataFrame, settings: Settings) -> str:
+    """The same for a function that sees every key whole."""
+    worker = f"your function, over all rows of a worker at once{_work(settings)}"
+    work = [("worker", worker), ("merged", "nothing: no key is split")]
+    return _text([*_routes(settings), *work, *_rest(df, settings)])
+
+
+def _text(lines: list[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:9} {printable(text)}" for name, text in lines)
+
+
+def _routes(settings: Settings, why_edge: str = "") -> list[tuple[str, str]]:
+    """How rows come to workers."""
     grouping = settings.grouping
-    local = settings.edge == "local"
-    lines = [("edge", _EDGES[settings.edge])]
-    if not local:
+    lines = [("edge", _EDGES[settings.edge] + (f"; {why_edge}" if why_edge else ""))]
+    if settings.edge != "local":
         lines.append(("grouping", f"{grouping.name}: {grouping.summary()}"))
         packed = ", many rows packed into one" if settings.edge == "adaptive" else ""
         lines.append(("shuffled", f"each row once, to {settings.n_workers} workers by repartitionById{packed}"))
-    each = "a key and batch" if df.isStreaming else "a key"
-    lines.append(("worker", f"one partial state {each}, by Arrow tables{_work(settings)}"))
-    lines.append(("merged", _merged(df, settings)))
-    if not local:
-        lines.append(("learned", _learned(df, settings)))
-    if df.isStreaming:
-        lines.append(("retry", _RETRY))
     return lines
 
+
+def _rest(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
+    """What is known from batch to batch, and what happens when tasks run again."""
+    learned = [("learned", _learned(df, settings))] if settings.edge != "local" else []
+    return [*learned, ("retry", _RETRY)] if df.isStreaming else learned
+
+
+_WHOLE = "applyInArrow(…, whole_keys=True) places keys in another way; explain(whole_keys=True) tells"
 
 _RETRY = (
     "behind a join, repartition or dedup the order of the rows is not fixed: a lost executor may then stop the query "
@@ -47,7 +69,7 @@ def _work(settings: Settings) -> str:
 
 
 def _merged(df: DataFrame, settings: Settings) -> str:
-    keys = ", ".join(settings.keys)
+    keys = ", ".join(map(shown, settings.keys))
     if settings.regime == "resident":
         every = "every batch" if settings.flush_every == 1 else f"every {settings.flush_every} batches"
         return f"states stay on their worker; by {keys}, {every}"
@@ -56,11 +78,27 @@ def _merged(df: DataFrame, settings: Settings) -> str:
     return f"partial states of every batch by groupBy({keys}), in Spark's own state store"
 
 
+def _output(df: DataFrame, settings: Settings) -> str:
+    """In which mode answers can be written: where Spark refuses one, its error does not say which to take."""
+    if settings.regime == "resident":
+        return "answers of aggregate in update mode only"
+    if event_time(df.schema, settings.keys):
+        return "answers of aggregate in append, update or complete mode, as in plain Spark"
+    return (
+        "answers of aggregate in update mode; in complete mode too where Spark merges all of them, which it does not "
+        "for TopK, CollectN and states that name no merge: take update mode there, or an event-time window as a key"
+        + ("" if sees_modes(df.sparkSession) else _UNSEEN)
+    )
+
+
+_UNSEEN = "; over Spark Connect nothing refuses append mode for them, which would write totals again in every batch"
+
+
 def _learned(df: DataFrame, settings: Settings) -> str:
     if not settings.grouping.by_key or settings.grouping.name == "key":
         return "nothing: this grouping does not look at how often keys occur"
     if not df.isStreaming:
-        exact = "from an exact count of this DataFrame, made first"
+        exact = "from an exact count of this DataFrame, made first, which reads it once more"
         return exact if settings.edge == "planned" else "by each router while it routes"
     if settings.ledger is None:
         return "by each router anew in every batch; pass ledger=… to carry it on"

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
+from anabranch.spark.data_sources import load
 from anabranch.spark.generator_settings import MICROSECONDS, GeneratorSettings
 from anabranch.streams import Stream
 from anabranch.streams.counter_random import lane, seed_bits, uniform
@@ -79,9 +80,7 @@ def generate(
     options |= {k: v for k, v in stream.describe().items() if k not in ("name", "n_tuples") and v is not None}
     written = {name: str(value) for name, value in options.items()} | {"tuples": str(stream.n_tuples)}
     GeneratorSettings.of(written)
-    spark.dataSource.register(Generator)
-    reader = spark.readStream if streaming else spark.read
-    return reader.format(FORMAT).options(**written).load()
+    return load(spark, Generator, written, streaming=streaming)
 
 
 class Generator(DataSource):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from anabranch.errors import ConfigError, InputError
 
 # Names of the types of year-month and calendar intervals.
 _MONTHS = ("yearmonthinterval", "interval")
+_QUERY_LOGS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 Key = str | Column | Sequence[str | Column]
 
 
@@ -21,19 +25,11 @@ def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
 
     A key may be an expression, such as an event-time window: it becomes a column first.
     """
-    given = [key] if isinstance(key, str | Column) else list(key)
-    if not given:
-        raise ConfigError("key must name at least one column, got none")
     names = []
-    for one in given:
+    for one in each_key(key):
         named = isinstance(one, str) and one in df.columns
         column = quoted(str(one)) if named else F.col(one) if isinstance(one, str) else one
-        try:
-            field = df.select(column).schema[0]
-        except PySparkException as error:
-            raise InputError(
-                f"key {one} is not a column; there are {', '.join(df.columns)} ({_first(error)})"
-            ) from None
+        field = _field(df, one, column)
         if not named:
             _refuse_to_hide(df, field.name, column)
             df = df.withColumn(field.name, column)
@@ -47,6 +43,51 @@ def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
     if len(set(map(folding(df.sparkSession), names))) != len(names):
         raise ConfigError(f"key columns must differ, got {', '.join(names)}")
     return df, tuple(names)
+
+
+def each_key(key: Key) -> list[str | Column]:
+    """The key columns as they are given, one by one."""
+    given = [key] if isinstance(key, str | Column) or not isinstance(key, Iterable) else list(key)
+    if not given:
+        raise ConfigError("key must name at least one column, got none")
+    for one in given:
+        if not isinstance(one, str | Column):
+            raise ConfigError(f"key must name columns, such as 'user' or ['user', 'country'], got {one!r}")
+    return given
+
+
+def _field(df: DataFrame, given: str | Column, column: Column) -> StructField:
+    """Name and type of a key column."""
+    with _unlogged():
+        try:
+            return df.select(column).schema[0]
+        except PySparkException as error:
+            _refuse_expression(df, given)
+            known = isinstance(given, str) and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN")
+            why = "" if known else f" ({_first(error)})"
+            raise InputError(f"key {given} is not a column; there are {', '.join(df.columns)}{why}") from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep PySpark from logging a page for a name that Spark cannot find, because the error says it in one line."""
+    levels = {log: log.level for log in map(PySparkLogger.getLogger, _QUERY_LOGS)}
+    for log in levels:
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for log, level in levels.items():
+            log.setLevel(level)
+
+
+def _refuse_expression(df: DataFrame, text: str | Column) -> None:
+    """Say how an expression is written, where the text that names no column is one."""
+    if isinstance(text, Column):
+        return
+    with suppress(PySparkException):
+        _ = df.select(F.expr(text)).schema
+        raise InputError(f"key {text} is an expression, and text must name a column; write F.expr({text!r})")
 
 
 def restore_metadata(df: DataFrame, schema: StructType, names: Sequence[str]) -> DataFrame:

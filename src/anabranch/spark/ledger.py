@@ -68,14 +68,23 @@ class Ledger:
                     f"keep the old settings, or {remedy}"
                 )
 
+    def check_claimed(self) -> None:
+        """Refuse a folder that no query has made its own."""
+        if _SETTINGS not in self._names(""):
+            raise InputError(f"there is no ledger at {self.uri}; name the folder that the query got as ledger=…")
+
     def write_report(self, query: str, batch: int, name: str, report: Report) -> None:
         """Leave a report; a task that runs again replaces its own."""
         self._write(f"{query}/{batch:012d}/{name}", pack_report(report))
 
     def reports(self, query: str, batch: int, kind: str = "") -> dict[str, Report]:
-        """Reports of a batch by name, those whose name begins with `kind`; damaged ones are left out."""
+        """Reports of a batch by name, those whose name begins with `kind`; what cannot be read is left out."""
         found = {}
-        for name in self._names(f"{query}/{batch:012d}"):
+        try:
+            names = self._names(f"{query}/{batch:012d}")
+        except OSError:
+            return {}
+        for name in names:
             if name.startswith(kind) and name != "plan" and not name.startswith("."):
                 try:
                     found[name] = parse(unpack_report, self._read(f"{query}/{batch:012d}/{name}"))
@@ -89,6 +98,21 @@ class Ledger:
             return parse(unpack_plan, self._read(f"{query}/{batch:012d}/plan"))
         except (OSError, SnapshotError):
             return None
+
+    def plan_in_force(self, query: str, batch: int) -> Plan:
+        """Plan of a batch; where it could not be written, the last one before it; an empty one where there is none.
+
+        All who ask in the same batch get the same. A plan is written before the first task of the batch starts, or not
+        at all; it never changes; and `forget` leaves all those that are looked at here. What makes it differ after all
+        (a folder that goes or comes back in the middle of a batch, and then a task that runs again) changes routes,
+        which Spark sees by the checksums that `balance` insists on. A batch that is replayed is routed as a whole.
+        """
+        with suppress(Exception):  # file systems raise what they like
+            recent = [one for one in self.batches(query) if batch - KEPT_BATCHES <= one < batch]
+            for one in (batch, *reversed(recent)):
+                if (plan := self.plan(query, one)) is not None:
+                    return plan
+        return Plan()
 
     def settle_plan(self, query: str, batch: int, plan: Plan) -> Plan:
         """Write the plan of a batch unless there is one, and return the one that is there."""
@@ -127,12 +151,13 @@ class Ledger:
         return sorted(name for name in self._names("") if name != _SETTINGS)
 
     def forget(self, query: str, before: int) -> None:
-        """Remove what belongs to batches before this one."""
-        for batch in self.batches(query):
-            if batch < before:
-                # Another task may be removing it too.
-                with suppress(OSError):
-                    self._filesystem.delete_dir(self._at(f"{query}/{batch:012d}"))
+        """Remove what belongs to batches before this one, as far as that can be done."""
+        with suppress(OSError):
+            for batch in self.batches(query):
+                if batch < before:
+                    # Another task may be removing it too.
+                    with suppress(OSError):
+                        self._filesystem.delete_dir(self._at(f"{query}/{batch:012d}"))
 
     @cached_property
     def _location(self) -> tuple[fs.FileSystem, str]:

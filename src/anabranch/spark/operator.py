@@ -20,11 +20,12 @@ from anabranch.spark.chain_edge import key_hashes, routes
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.hop_report import HopReport, host_name
 from anabranch.spark.ledger import Ledger
-from anabranch.spark.resident import Keep, encode, rows_of, split
+from anabranch.spark.resident import Keep, rows_of, split
 from anabranch.spark.settings import WORKER, Settings
 from anabranch.spark.slots import slots_of
 from anabranch.spark.tables import Tables, in_force
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import attempt
 from anabranch.spark.worker import Worker
 
 
@@ -76,7 +77,7 @@ class Operate(Keep):
         super().__init__(self.operator.summary, aggregator_slots(number), own)
         self.worker = Worker(self.operator.summary, own)
         self.own_slots = slots_of(settings.n_workers)
-        inputs = [name for bound in self.summary.bounds for name in bound.aggregate.inputs]
+        inputs = [name for bound in self.summary.bounds for name in bound.reads]
         self.own_columns = list(dict.fromkeys([*self.operator.keys, *inputs]))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -144,14 +145,14 @@ class Operate(Keep):
     def _leaving(self, router: TableRouter, number: int) -> list[pa.Table]:
         """Take the keys out of the state that are another worker's now."""
         leaving = []
-        for bucket, (blob,) in list(self.buckets.iterator()):
-            held = self.opened(blob)
+        for bucket, value in list(self.buckets.iterator()):
+            held = self.opened(value[0])
             stays = router.may_get(key_hashes(held, self.summary.keys), number)
             if stays.all():
                 continue
             leaving.append(held.filter(pa.array(~stays)))
             if stays.any():
-                self.buckets.updateValue(bucket, (encode(held.filter(pa.array(stays))),))
+                self.store(bucket[0], held.filter(pa.array(stays)))
             else:
                 self.buckets.removeKey(bucket)
         return leaving
@@ -168,7 +169,7 @@ class Operate(Keep):
     def _report(self, task: Task, number: int, tuples: int, seconds: float, partials: int, tally: Tally) -> None:
         ledger = Ledger(str(self.chain.ledger))
         report = HopReport(self.number, number, host_name(), tuples, seconds, partials, tally.flushed, tally.sent)
-        report.write(ledger, task.query, task.batch)
+        attempt(ledger.uri, lambda: report.write(ledger, task.query, task.batch))
         if tally.pairs is not None:
-            name = f"{task.batch:012d}/pairs-{self.number:03d}-{number:06d}"
-            ledger.put(task.query, name, tally.pairs.pairs().pack())
+            name, pairs = f"{task.batch:012d}/pairs-{self.number:03d}-{number:06d}", tally.pairs.pairs().pack()
+            attempt(ledger.uri, lambda: ledger.put(task.query, name, pairs))

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,14 +15,16 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from anabranch.groupings import Grouping, Plan, Report
+from anabranch.spark.data_sources import load
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import UNWRITTEN, attempt, counted, flag
 
-_SCHEMA = "hash long, workers array<int>"
-# What an edge gets that only has to wait for the plan and reads it itself: a cross join with one row does that.
-ONE_ROW = pa.record_batch({"hash": pa.array([0]), "workers": pa.array([[]], pa.list_(pa.int32()))})
-_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+_SCHEMA = f"hash long, workers array<int>, {UNWRITTEN} int"
+# What an edge gets that only has to wait for the plan and reads it itself: a cross join with one row does that. To one
+# that joins the plan's rows it says nothing, because no hash is null.
+ONE_ROW = pa.record_batch({"hash": pa.array([None], pa.int64()), "workers": pa.array([[]], pa.list_(pa.int32()))})
 
 
 def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -31,17 +32,12 @@ def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
 
     Spark broadcasts them before any task of the edge starts, so a plan is written before it is used.
     """
-    return rows_of(spark, PlanSource, settings)
+    return counted(rows_of(spark, PlanSource, settings), streams=True)
 
 
 def rows_of(spark: SparkSession, source: type[DataSource], settings: Any) -> DataFrame:
     """Rows of a source that gets these settings, pickled."""
-    known = _registered.setdefault(spark, set())
-    if source.name() not in known:
-        spark.dataSource.register(source)
-        known.add(source.name())
-    described = base64.b64encode(pickle.dumps(settings)).decode()
-    return spark.read.format(source.name()).option("settings", described).load()
+    return load(spark, source, {"settings": base64.b64encode(pickle.dumps(settings)).decode()})
 
 
 class PlanSource(DataSource):
@@ -53,7 +49,7 @@ class PlanSource(DataSource):
         return "anabranch-plan"
 
     def schema(self) -> str:
-        """Key hash and its workers."""
+        """Key hash and its workers, and plans that could not be written."""
         return _SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -79,13 +75,12 @@ class OneTask(DataSourceReader):
 class _PlanReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run as a task in every micro-batch. It never raises: that would end the query, and any plan is correct."""
-        task = Task.current()
-        try:
-            plan = plan_of(self.settings, task.query, task.batch)
-        except Exception as error:  # whatever it is, the batch goes on without new knowledge
-            print(f"anabranch: no new plan for batch {task.batch}: {error}", flush=True)
-            plan = Plan()
-        yield as_rows(plan) if self.settings.edge == "planned" else ONE_ROW
+        task, ledger = Task.current(), str(self.settings.ledger)
+        unwritten = attempt(ledger, lambda: plan_of(self.settings, task.query, task.batch))
+        planned = self.settings.edge == "planned"
+        # The one that all tasks of an adaptive edge find: what only this task knows a second attempt would not.
+        rows = as_rows(Ledger(ledger).plan_in_force(task.query, task.batch)) if planned else ONE_ROW
+        yield flag(rows if rows.num_rows else ONE_ROW, unwritten)
 
 
 def plan_of(settings: Settings, query: str, batch: int) -> Plan:
@@ -120,12 +115,16 @@ def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) 
 
 
 def _timed(plan: Plan, previous: Plan | None, sources: int, tuples: int) -> Plan:
-    """The stream's own time is that of the plans: a replayed batch finds its plan, and so its time, again."""
-    now = time.time()
-    since = 0.0 if previous is None else now - previous.now
+    """The stream's own time is that of the plans: a replayed batch finds its plan, and so its time, again.
+
+    It goes on by what has passed on the clock, and never back: a clock may be set back.
+    """
+    clock = time.time()
+    since = 0.0 if previous is None else max(0.0, clock - previous.clock)
+    now = clock if previous is None else previous.now + since
     sources = sources or (0 if previous is None else previous.sources)
     step_s = since * max(1, sources) / tuples if tuples else 0.0
-    return replace(plan, now=now, step_s=step_s, sources=sources)
+    return replace(plan, now=now, step_s=step_s, clock=clock, sources=sources)
 
 
 def as_rows(plan: Plan) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,32 +13,36 @@ from anabranch import metrics
 from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.tables import Tables, tables_of
+from anabranch.spark.unwritten import unwritten_in
 
 
 @dataclass(frozen=True)
 class BatchMetrics:
-    """Figures of one micro-batch.
+    """Figures of one micro-batch; None is what nothing was measured for.
 
     Parameters
     ----------
     batch, tuples, seconds
         Its number, the rows that came in, and how long it took from trigger to commit.
     makespan, imbalance
-        Largest over mean tuples of a worker; largest minus mean, over all tuples. As the workers counted them.
+        Largest over mean tuples of a worker; largest minus mean, over all tuples. As the workers counted them; None in
+        a batch without tuples.
     replication
-        Partial states over distinct keys of the batch; not a number where Spark does not tell the keys.
+        Partial states over distinct keys of the batch; None where Spark does not tell the keys, or there are none.
     partials
-        Partial states that went to the aggregator.
+        Partial states that went to the aggregator; None where no worker left a report.
     hot_keys
         Keys that the plan of the batch treated as hot.
     worker_tuples, worker_seconds
-        Per worker.
+        Per worker; empty where no worker left a report.
     malformed
         Records that could not be read.
+    unwritten
+        Reports and plans that the ledger did not take; the batch went on without them.
     locality
-        Share of the tuples that stayed on their host from one operator to the next; not a number without a next one.
+        Share of the tuples that stayed on their host from one operator to the next; None without a next one.
     promised
-        Locality that the tables in force had promised; not a number where every key goes by hash.
+        Locality that the tables in force had promised; None where every key goes by hash.
     moved
         Keys whose state was flushed because new tables have them elsewhere.
     hosts
@@ -47,18 +52,19 @@ class BatchMetrics:
     batch: int
     tuples: int
     seconds: float
-    makespan: float
-    imbalance: float
-    replication: float
-    partials: int
+    makespan: float | None
+    imbalance: float | None
+    replication: float | None
+    partials: int | None
     hot_keys: int
     worker_tuples: list[int]
     worker_seconds: list[float]
     malformed: int = 0
-    locality: float = float("nan")
-    promised: float = float("nan")
+    locality: float | None = None
+    promised: float | None = None
     moved: int = 0
     hosts: int = 0
+    unwritten: int = 0
 
     @property
     def tuples_per_second(self) -> float:
@@ -66,13 +72,21 @@ class BatchMetrics:
         return self.tuples / self.seconds if self.seconds else 0.0
 
 
-def batch_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
-    """Metrics of the batch that a `StreamingQueryProgress`, as a mapping, tells about."""
+def batch_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetrics | None:
+    """Metrics of the batch that a `StreamingQueryProgress`, as a mapping, tells about.
+
+    None where there is no progress yet, and where not all workers left their reports of the batch in the ledger.
+    """
+    if progress is None:
+        return None
     query, batch = str(progress["id"]), int(progress["batchId"])
     book = Ledger(ledger)
     reports = list(book.reports(query, batch, "worker").values())
+    n = max((len(report.worker_tuples) for report in reports), default=0)
+    if not reports or len(reports) < n:
+        book.check_claimed()
+        return None
     plan = book.plan(query, batch)
-    n = max((len(report.worker_tuples) for report in reports), default=1)
     tuples, seconds = np.zeros(n, dtype=np.int64), np.zeros(n)
     for report in reports:
         tuples[: len(report.worker_tuples)] += report.worker_tuples
@@ -82,26 +96,32 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
     return BatchMetrics(
         batch=batch,
         tuples=total,
-        seconds=progress["durationMs"].get("triggerExecution", 0) / 1000,
-        makespan=float(tuples.max() / tuples.mean()) if total else 1.0,
-        imbalance=metrics.imbalance(tuples.astype(float)) / total if total else 0.0,
+        seconds=_seconds(progress),
+        makespan=float(tuples.max() / tuples.mean()) if total else None,
+        imbalance=metrics.imbalance(tuples.astype(float)) / total if total else None,
         replication=_replication(partials, progress),
         partials=partials,
         hot_keys=0 if plan is None else len(plan.table.keys) if plan.table is not None else len(plan.hot_keys),
         worker_tuples=tuples.tolist(),
         worker_seconds=seconds.tolist(),
+        unwritten=unwritten_in(progress),
     )
 
 
-def chain_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
+def chain_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetrics | None:
     """The same for a chain of operators, whose workers are listed operator by operator.
 
     A chain is as fast as the slowest worker of every operator lets it be, so makespan is the sum of their loads over
     the sum of the mean ones.
     """
+    if progress is None:
+        return None
     query, batch = str(progress["id"]), int(progress["batchId"])
     book = Ledger(ledger)
     reports = hop_reports(book, query, batch)
+    if not reports:
+        book.check_claimed()
+        return None
     tables = tables_of(book, query, batch) or Tables()
     operators = [[r for r in reports if r.operator == i] for i in sorted({r.operator for r in reports})]
     loads = [np.array([r.tuples for r in own], dtype=np.int64) for own in operators]
@@ -109,23 +129,45 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any]) -> BatchMetrics:
     slowest = sum(int(load.max()) for load in loads)
     return BatchMetrics(
         batch=batch,
-        tuples=int(loads[0].sum()) if loads else 0,
-        seconds=progress["durationMs"].get("triggerExecution", 0) / 1000,
-        makespan=slowest / sum(float(load.mean()) for load in loads) if total else 1.0,
-        imbalance=sum(metrics.imbalance(load.astype(float)) for load in loads) / total if total else 0.0,
-        replication=float("nan"),
+        tuples=int(loads[0].sum()),
+        seconds=_seconds(progress),
+        makespan=slowest / sum(float(load.mean()) for load in loads) if total else None,
+        imbalance=sum(metrics.imbalance(load.astype(float)) for load in loads) / total if total else None,
+        replication=None,
         partials=sum(report.partials for report in reports),
         hot_keys=tables.split,
         worker_tuples=[report.tuples for report in reports],
         worker_seconds=[report.seconds for report in reports],
         locality=locality_of(reports, tables.n_servers),
-        promised=tables.promised,
+        promised=None if math.isnan(tables.promised) else tables.promised,
         moved=sum(report.flushed for report in reports),
         hosts=len({report.host for report in reports}),
+        unwritten=unwritten_in(progress),
     )
 
 
-def locality_of(reports: Sequence[HopReport], n_servers: int | None = None) -> float:
+def unreported(progress: Mapping[str, Any]) -> BatchMetrics:
+    """What Spark alone knows of a batch of which the workers left no reports."""
+    return BatchMetrics(
+        batch=int(progress["batchId"]),
+        tuples=int(progress["numInputRows"]),
+        seconds=_seconds(progress),
+        makespan=None,
+        imbalance=None,
+        replication=None,
+        partials=None,
+        hot_keys=0,
+        worker_tuples=[],
+        worker_seconds=[],
+        unwritten=unwritten_in(progress),
+    )
+
+
+def _seconds(progress: Mapping[str, Any]) -> float:
+    return float(progress["durationMs"].get("triggerExecution", 0)) / 1000
+
+
+def locality_of(reports: Sequence[HopReport], n_servers: int | None = None) -> float | None:
     """Share of the tuples sent on that stayed on their host, or on their server where `n_servers` stand for hosts."""
     places = {(r.operator, r.worker): r.host if n_servers is None else r.worker % n_servers for r in reports}
     local = sent = 0
@@ -134,11 +176,11 @@ def locality_of(reports: Sequence[HopReport], n_servers: int | None = None) -> f
             sent += tuples
             same = places.get((report.operator + 1, worker)) == places[report.operator, report.worker]
             local += tuples if same else 0
-    return local / sent if sent else float("nan")
+    return local / sent if sent else None
 
 
-def _replication(partials: int, progress: Mapping[str, Any]) -> float:
+def _replication(partials: int, progress: Mapping[str, Any]) -> float | None:
     """The aggregator updates one row a key: as many keys as there were in the batch."""
     operators = progress.get("stateOperators") or []
     keys = int(operators[0]["numRowsUpdated"]) if len(operators) == 1 else 0
-    return partials / keys if keys else float("nan")
+    return partials / keys if keys and partials else None

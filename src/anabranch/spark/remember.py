@@ -91,7 +91,7 @@ class Remember(Operate):
         parts = dict(by_bucket(states, self.summary.keys, self.n_buckets))
         for bucket in buckets:
             if bucket in parts:
-                self.buckets.updateValue((bucket,), (encode(parts[bucket]),))
+                self.store(bucket, parts[bucket])
             elif self.buckets.containsKey((bucket,)):
                 self.buckets.removeKey((bucket,))
 

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.errors import ConfigError
+from anabranch.errors import ConfigError, InputError
+from anabranch.spark.advice import type_of
+from anabranch.spark.interpreter import check_interpreter
 from anabranch.spark.session import CHECKSUMS, ROCKSDB
 
 OLDEST = (4, 1)
+
+
+def check_dataframe(df: object) -> None:
+    """Refuse what is no DataFrame of Spark, or one of a session that has ended or in which answers could change."""
+    if not isinstance(df, DataFrame):
+        raise InputError(f"df must be a DataFrame of Spark, got {type_of(df)}; make one with spark.createDataFrame(…)")
+    if _has_ended(df.sparkSession):
+        raise InputError("the session of the DataFrame is stopped; read the data again in a session that runs")
+    check_spark(df.sparkSession)
+    check_interpreter(df.sparkSession)
+
+
+def _has_ended(spark: SparkSession) -> bool:
+    try:
+        return spark.sparkContext._jsc is None
+    except Exception:  # Spark Connect has no context, and says so by one of several errors
+        return bool(getattr(spark, "is_stopped", False))
 
 
 def check_spark(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
@@ -20,16 +21,21 @@ from anabranch.aggregates import Groups
 from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.spark.aggregator import partial_schema
+from anabranch.spark.fingerprint import slot_columns
+from anabranch.spark.output_mode import running_totals
 from anabranch.spark.requirements import check_state_store
 from anabranch.spark.settings import Settings
 from anabranch.spark.slots import SPREAD, slots_of
 from anabranch.spark.task import Task
 from anabranch.spark.types import canonical
+from anabranch.spark.unwritten import flagged, mapped
+from anabranch.spark.upstream import has_watermark
 from anabranch.spark.worker import TUPLES, Summary, Worker, leaves
 
 # Of the aggregator, which has many slots, and of a worker, which has one.
 _BUCKETS, _WORKER_BUCKETS = 8, 64
 _SCHEMA = "slot int, batch long, blob binary"
+_NOW = "__anabranch_now"
 
 
 def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Settings) -> DataFrame:
@@ -39,16 +45,34 @@ def merge(routed: DataFrame, schema: StructType, summary: Summary, settings: Set
     if settings.regime == "resident":
         ship = _Ship(summary, settings, slots_of(settings.n_workers), split=False)
         keep = Keep(summary, aggregators, settings)
-        blobs = on_slots(routed.mapInArrow(ship.__call__, _SCHEMA), keep)
+        shipped = mapped(routed, ship.__call__, _SCHEMA, settings.ledger)
+        blobs = on_slots(shipped, keep, time_mode="EventTime")
     else:
-        blobs = routed.mapInArrow(_Ship(summary, settings, aggregators, split=True).__call__, _SCHEMA)
-    merged = on_slots(blobs, _Merge(summary))
+        ship = _Ship(summary, settings, aggregators, split=True)
+        blobs = mapped(routed, ship.__call__, _SCHEMA, settings.ledger)
+    merged = running_totals(on_slots(blobs, _Merge(summary)))
     return merged.mapInArrow(_unpack, partial_schema(schema, summary))
 
 
-def on_slots(rows: DataFrame, processor: StatefulProcessor, schema: str = _SCHEMA) -> DataFrame:
+def on_slots(
+    rows: DataFrame, processor: StatefulProcessor, schema: str = _SCHEMA, *, time_mode: str = "None"
+) -> DataFrame:
     """Rows of `schema` that a processor makes of those that come to each slot."""
-    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode="None")
+    return rows.groupBy("slot").transformWithState(processor, schema, outputMode="Update", timeMode=time_mode)
+
+
+def timed(rows: DataFrame, settings: Settings) -> DataFrame:
+    """The rows, with a watermark that moves with every batch of them.
+
+    Behind a batch that has moved it, Spark runs one without rows where there is nothing more to read, so that what
+    workers hold comes out when a bounded query ends. No row carries its time: none is ever late, whatever the clock
+    does. A watermark of the user's own is left alone, because all in a query are one.
+    """
+    if has_watermark(rows):
+        return rows
+    # Where nothing is held it never moves. It is there all the same: timers, once there, cannot go from a checkpoint.
+    delay = "0 seconds" if settings.flush_every > 1 else "1000000 days"
+    return rows.withColumn(_NOW, F.current_timestamp()).withWatermark(_NOW, delay).drop(_NOW)
 
 
 def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,8 +94,12 @@ class _Ship:
         """One row a slot, from a worker without rows too: a slot without input is not called, and could not flush."""
         task = Task.current()
         partial, tuples, seconds = self.worker.summarise(batches)
+        rows = self._rows(task, partial)
         if self.worker.settings.ledger is not None:
-            self.worker.report(task, partial, tuples, seconds)
+            rows = flagged(rows, lambda: self.worker.report(task, partial, tuples, seconds))
+        yield from rows
+
+    def _rows(self, task: Task, partial: pa.Table | None) -> Iterator[pa.RecordBatch]:
         rows: list[tuple[int, bytes | None]]
         if self.split:
             rows = [] if partial is None else [*split(partial, self.worker.summary.keys, self.slots)]
@@ -98,7 +126,8 @@ class Slots(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of the slot."""
-        self.buckets = handle.getMapState("buckets", "bucket int", "blob binary")
+        columns = "blob binary" + slot_columns(self.summary.fingerprint)
+        self.buckets = handle.getMapState("buckets", "bucket int", columns)
 
     def close(self) -> None:
         """Nothing is held outside the state."""
@@ -119,20 +148,18 @@ class Slots(StatefulProcessor):
         found = self.buckets.getValue((bucket,)) if self.buckets.containsKey((bucket,)) else None
         return None if found is None else self.opened(found[0])
 
+    def store(self, bucket: int, states: pa.Table) -> None:
+        """Keep the partial states of a bucket."""
+        self.buckets.updateValue((bucket,), (encode(states), *[None] * len(self.summary.fingerprint)))
+
     @property
     def columns(self) -> list[str]:
         """Names of the columns that are kept."""
         return self.summary.columns
 
     def opened(self, blob: bytes) -> pa.Table:
-        """Partial states out of the slot's state; those of another query are refused."""
-        table = decode(blob)
-        if sorted(table.column_names) != sorted(self.columns):
-            raise ConfigError(
-                f"the states of this checkpoint hold {_shown(table.column_names)}, and the query now has "
-                f"{_shown(self.columns)}; go on with the same, or start anew with another checkpoint"
-            )
-        return table.select(self.columns)
+        """Partial states out of the slot's state, with the columns in the order of the query as it is now."""
+        return decode(blob).select(self.columns)
 
     def update(self, new: pa.Table) -> Iterator[pa.Table]:
         """Merge into the state, and give the merged states of the keys that came in."""
@@ -140,16 +167,20 @@ class Slots(StatefulProcessor):
             old = self.held(bucket)
             merged = touched = part
             if old is not None:
-                both = together([part, old])
+                both = pa.concat_tables([part, old])
                 merged = self.summary.merge(both)
                 codes = Groups.of(both, self.summary.keys)[0].codes
                 touched = merged.take(pa.array(np.unique(codes[: part.num_rows])))
-            self.buckets.updateValue((bucket,), (encode(merged),))
+            self.store(bucket, merged)
             yield touched
 
 
 class Keep(Slots):
-    """The worker's slot: keeps partial states, and hands all of them on every `flush_every` batches."""
+    """The worker's slot: keeps partial states, and hands all of them on every `flush_every` batches.
+
+    It hands them on sooner in a batch that has no rows for the worker. A timer is due in the next batch; rows delete it
+    first and set another.
+    """
 
     n_buckets = _WORKER_BUCKETS
 
@@ -162,6 +193,7 @@ class Keep(Slots):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of the slot."""
         super().init(handle)
+        self.handle = handle
         self.made_for = handle.getValueState("workers", "n int")
 
     def check_workers(self) -> None:
@@ -179,8 +211,17 @@ class Keep(Slots):
         """Called once a batch and slot."""
         self.check_workers()
         new, batch = self.received(rows)
+        if new is not None and self.flush_every > 1:
+            for due in list(self.handle.listTimers()):
+                self.handle.deleteTimer(due)
+            self.handle.registerTimer(timerValues.getCurrentWatermarkInMs() + 1)
         for slot, blob in self.keep(new, batch):
             yield Row(slot=slot, batch=batch, blob=blob)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """Called at the end of a batch that had no rows for the slot."""
+        for slot, blob in self.hand_on(None):
+            yield Row(slot=slot, batch=Task.current().batch, blob=blob)
 
     def keep(self, new: pa.Table | None, batch: int) -> list[tuple[int, bytes]]:
         """Take new partial states in, and give what the aggregator gets in this batch, by its slot."""
@@ -189,11 +230,15 @@ class Keep(Slots):
                 for _ in self.update(new):
                     pass
             return []
+        return self.hand_on(new)
+
+    def hand_on(self, new: pa.Table | None) -> list[tuple[int, bytes]]:
+        """Give all that is held, and new partial states with it, by the aggregator's slot."""
         tables = [self.opened(value[0]) for value in self.buckets.values()]
         if tables:
             self.buckets.clear()
         tables += [] if new is None else [new]
-        return split(self.summary.merge(together(tables)), self.summary.keys, self.slots) if tables else []
+        return split(self.summary.merge(pa.concat_tables(tables)), self.summary.keys, self.slots) if tables else []
 
 
 class _Merge(Slots):
@@ -240,25 +285,6 @@ def hashes_of(table: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
         return hash_keys(*columns)
     except InputError:  # a type that only the JVM hashes, such as an array; here any hash of the value will do
         return hash_keys([repr(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)])
-
-
-def together(tables: list[pa.Table]) -> pa.Table:
-    """Rows of all tables; stored ones whose types are others by now are refused."""
-    for name in tables[0].column_names:
-        first, *others = (table.schema.field(name).type for table in tables)
-        for other in others:
-            if other != first:
-                raise ConfigError(
-                    f"states that are merged must have one type, {_shown([name])} has {first} and {other}; "
-                    "cast its column to what it was, or start anew with another checkpoint"
-                )
-    return pa.concat_tables(tables)
-
-
-def _shown(columns: list[str]) -> str:
-    """Keys as they are, and each column of a state behind the name of its aggregate."""
-    named = [name.removeprefix("__anabranch_").rpartition("__") for name in columns if name != TUPLES]
-    return ", ".join(f"{aggregate}.{column}" if aggregate else column for aggregate, _, column in named)
 
 
 def encode(table: pa.Table) -> bytes:

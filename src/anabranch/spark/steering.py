@@ -15,19 +15,22 @@ from pyspark.sql.types import StructType
 
 from anabranch.errors import SnapshotError
 from anabranch.locality import Decision, Manager, Pairs, Seats
+from anabranch.printable import printable
 from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger, parse
 from anabranch.spark.plan import ONE_ROW, OneTask, PlanSource, rows_of
 from anabranch.spark.tables import FIRST, MOVED, Tables, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import attempt, counted, flag
 
 
 def behind_tables(df: DataFrame, settings: ChainSettings) -> DataFrame:
     """The rows, none of which is read before the batch has its tables."""
     if settings.ledger is None or not df.isStreaming:
         return df
-    return df.crossJoin(F.broadcast(rows_of(df.sparkSession, TablesSource, settings).select()))
+    tables = counted(rows_of(df.sparkSession, TablesSource, settings), streams=True)
+    return df.crossJoin(F.broadcast(tables.select()))
 
 
 class TablesSource(PlanSource):
@@ -46,14 +49,12 @@ class TablesSource(PlanSource):
 class _TablesReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run as a task in every micro-batch. It raises only where tables are needed: else any are correct."""
-        task = Task.current()
-        try:
+        task, unwritten = Task.current(), 0
+        if self.settings.steps:
             settle(self.settings, task.query, task.batch)
-        except Exception as error:  # whatever it is, the batch goes by hash
-            if self.settings.steps:
-                raise
-            print(f"anabranch: no tables for batch {task.batch}: {error}", flush=True)
-        yield ONE_ROW
+        else:  # whatever fails, the batch goes by hash
+            unwritten = attempt(str(self.settings.ledger), lambda: settle(self.settings, task.query, task.batch))
+        yield flag(ONE_ROW, unwritten)
 
 
 def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
@@ -97,7 +98,7 @@ def _decided(settings: ChainSettings, ledger: Ledger, query: str, batch: int, be
     try:
         return decide(settings, ledger, query, batch, before)
     except Exception as error:  # a planner that is missing or fails is no reason to change tables, or to stop
-        print(f"anabranch: no new tables for batch {batch}: {error}", flush=True)
+        print(f"anabranch: no new tables for batch {batch}: {printable(error)}", flush=True)
         return before
 
 

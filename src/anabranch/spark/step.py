@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError
+from anabranch.spark.declared import declared
 from anabranch.spark.types import canonical
 from anabranch.spark.worker import array_of
 
@@ -61,24 +62,6 @@ class Step:
                 f"a stateful step must return one state a key, of the keys of its tuples, got {len(codes)} for {n} keys"
             )
         return new, declared(sent, self.sends, f"{what}, as tuples,")
-
-
-def declared(made: object, schema: pa.Schema, what: str) -> pa.Table:
-    """What a user's function returned, with the columns and types that it was said to have, which others rely on."""
-    if not isinstance(made, pa.Table):
-        raise InputError(f"{what} must return a pyarrow.Table, got {type(made).__name__}")
-    for name in schema.names:
-        if made.column_names.count(name) != 1:
-            columns = ", ".join(made.column_names)
-            raise InputError(f"{what} must return the columns {', '.join(schema.names)}, each once, got {columns}")
-    return pa.table([_cast(made[field.name], field, what) for field in schema], schema)
-
-
-def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArray:
-    try:
-        return column.cast(field.type)
-    except pa.ArrowException as error:
-        raise InputError(f"{what} must return {field.name} as {field.type}, got {column.type}: {error}") from None
 
 
 def _bits(column: pa.Array) -> pa.Array:

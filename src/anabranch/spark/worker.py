@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.aggregates import Aggregate, Groups, StateColumn, Types, merge_states
+from anabranch.aggregates import ALL, Aggregate, Groups, StateColumn, Types, merge_states
 from anabranch.errors import InputError
 from anabranch.groupings import Report
 from anabranch.hashing import hash_keys
+from anabranch.spark.call import Call
 from anabranch.spark.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.packs import unpacked
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.unwritten import attempt, flagged
 
 # Rows that are grouped at once: bounds a worker's memory by this and its distinct keys.
 _CHUNK = 1 << 20
@@ -32,17 +35,50 @@ TUPLES = "__anabranch_tuples"
 
 @dataclass(frozen=True)
 class Bound:
-    """An aggregate of a query: the name of its result, and its state for the types at hand."""
+    """An aggregate of a query: the name of its result, its state for the types at hand, and the columns it reads."""
 
     name: str
     aggregate: Aggregate
     columns: tuple[StateColumn, ...]
+    # In the DataFrame, whose names may differ in case from those that the aggregate has; default: they do not.
+    reads: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.reads:
+            object.__setattr__(self, "reads", self.aggregate.inputs)
 
     @property
     def states(self) -> list[str]:
         """Names of the state columns in the DataFrame."""
         # A key may have any name but these.
         return [f"__anabranch_{self.name}__{column.name}" for column in self.columns]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's own aggregate, which is not taken at its word."""
+        return type(self.aggregate) not in ALL
+
+    def add(self, groups: Groups, table: pa.Table) -> tuple[pa.Array, ...]:
+        """State of each group from tuples."""
+        inputs = [array_of(table[name]) for name in self.reads]
+        return self._states("add", groups.n, self.aggregate.add, groups, *inputs)
+
+    def merge(self, groups: Groups, states: tuple[pa.Array, ...]) -> tuple[pa.Array, ...]:
+        """State of each group from partial states."""
+        return self._states("merge", groups.n, merge_states, self.aggregate, self.columns, groups, states)
+
+    def result(self, states: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+        """What the user sees of these states, of this type."""
+        if not self.is_own:
+            return self.aggregate.result(*states)
+        call = Call(self.name, self.aggregate, "result", len(states[0]))
+        return call.array(call(self.aggregate.result, *states), self.name, kind)
+
+    def _states(self, name: str, n: int, method: Callable[..., Any], *args: object) -> tuple[pa.Array, ...]:
+        if not self.is_own:
+            return tuple(method(*args))
+        call = Call(self.name, self.aggregate, name, n)
+        return call.states(call(method, *args), self.columns)
 
 
 @dataclass(frozen=True)
@@ -51,13 +87,14 @@ class Summary:
 
     keys: tuple[str, ...]
     bounds: tuple[Bound, ...]
+    # What states that outlive a batch are marked with; see `anabranch.spark.fingerprint`.
+    fingerprint: tuple[tuple[int, int], ...] = ()
 
     def add(self, table: pa.Table) -> pa.Table:
         """One row a key: its columns and the states of all aggregates."""
         groups, keys = Groups.of(normal(table, self.keys), self.keys)
         for bound in self.bounds:
-            inputs = [array_of(table[name]) for name in bound.aggregate.inputs]
-            for name, state in zip(bound.states, bound.aggregate.add(groups, *inputs), strict=True):
+            for name, state in zip(bound.states, bound.add(groups, table), strict=True):
                 keys = keys.append_column(name, state)
         return keys.append_column(TUPLES, groups.count())
 
@@ -66,20 +103,28 @@ class Summary:
         groups, keys = Groups.of(partials, self.keys)
         for bound in self.bounds:
             states = tuple(array_of(partials[name]) for name in bound.states)
-            merged = merge_states(bound.aggregate, bound.columns, groups, states)
-            for name, state in zip(bound.states, merged, strict=True):
+            for name, state in zip(bound.states, bound.merge(groups, states), strict=True):
                 keys = keys.append_column(name, state)
         return keys.append_column(TUPLES, groups.sum(array_of(partials[TUPLES])))
 
     def warm_up(self, types: Types) -> None:
-        """Compile the aggregates' kernels for these columns once, before many Python workers would."""
-        table = pa.table({name: pa.nulls(2, kind) for name, kind in types.items()})
+        """Compile the aggregates' kernels for these columns once, before many Python workers would.
+
+        Ours get rows. A user's own may expect values that only real rows have, so they get none; a mistake that shows
+        without rows ends the query here.
+        """
+        own = tuple(bound for bound in self.bounds if bound.is_own)
+        ours = tuple(bound for bound in self.bounds if not bound.is_own)
+        replace(self, bounds=ours)._try(types, 2)
+        replace(self, bounds=own)._try(types, 0)
+
+    def _try(self, types: Types, n: int) -> None:
+        """Call all that tasks will call, with so many rows."""
+        merged = self.merge(pa.concat_tables([self.add(_sample(types, n))] * 2))
         for bound in self.bounds:
-            for name in bound.aggregate.inputs:
-                if pa.types.is_floating(types[name]) or pa.types.is_integer(types[name]):
-                    at = table.schema.get_field_index(name)
-                    table = table.set_column(at, name, pa.array([1, 2]).cast(types[name]))
-        self.merge(pa.concat_tables([self.add(table)] * 2))
+            if bound.aggregate.native_result(types) is None:
+                states = [array_of(merged[name]) for name in bound.states]
+                bound.result(states, bound.aggregate.result_type(types))
 
     @property
     def columns(self) -> list[str]:
@@ -95,6 +140,15 @@ class Summary:
     def at_once(self) -> bool:
         """Whether it would show in a state how the rows were cut into tables."""
         return self.sorts or any(bound.aggregate.split_sensitive for bound in self.bounds)
+
+
+def _sample(types: Types, n: int) -> pa.Table:
+    """At most two rows of these types: numbers, and nulls for all else."""
+    table = {}
+    for name, kind in types.items():
+        is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+        table[name] = pa.array([1, 2][:n]).cast(kind) if is_number else pa.nulls(n, kind)
+    return pa.table(table)
 
 
 class Worker:
@@ -116,10 +170,10 @@ class Worker:
         """Partial states of everything that this worker received."""
         task = Task.current()
         partial, tuples, seconds = self.summarise(batches)
+        states = iter([]) if partial is None else iter(partial.drop([TUPLES]).to_batches())
         if self.settings.ledger is not None:
-            self.report(task, partial, tuples, seconds)
-        if partial is not None:
-            yield from partial.drop([TUPLES]).to_batches()
+            states = flagged(states, lambda: self.report(task, partial, tuples, seconds))
+        yield from states
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> tuple[pa.Table | None, int, float]:
         """Partial states, tuples, and the seconds spent on them; waiting for input does not count."""
@@ -145,8 +199,12 @@ class Worker:
         merged = self.summary.merge(pa.concat_tables(partials)) if len(partials) > 1 else partials[0]
         return merged, tuples, seconds + time.perf_counter() - began
 
-    def report(self, task: Task, partial: pa.Table | None, tuples: int, seconds: float) -> None:
-        """Leave in the ledger what this worker counted and measured, and its heaviest keys."""
+    def report(self, task: Task, partial: pa.Table | None, tuples: int, seconds: float) -> int:
+        """Leave in the ledger what this worker counted and measured; how many reports could not be written: 0 or 1."""
+        return attempt(str(self.settings.ledger), lambda: self._report(task, partial, tuples, seconds))
+
+    def _report(self, task: Task, partial: pa.Table | None, tuples: int, seconds: float) -> None:
+        """The report also names the heaviest keys."""
         n = self.settings.n_workers if self.settings.edge != "local" else task.partition + 1
         worker_tuples, worker_seconds = np.zeros(n, dtype=np.int64), np.zeros(n)
         worker_tuples[task.partition] = tuples

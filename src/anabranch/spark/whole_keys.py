@@ -1,0 +1,47 @@
+"""Settings under which no key is split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anabranch.errors import ConfigError
+from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, KeyGrouping, OfflineGreedy
+from anabranch.spark.settings import Settings
+
+_WHOLE = (OfflineGreedy, DistributionAwareKeyGrouping, KeyGrouping)
+
+
+def with_whole_keys(settings: Settings, asked: frozenset[str], *, streaming: bool) -> Settings:
+    """The settings that place every key on one worker.
+
+    Parameters
+    ----------
+    settings
+        Of the balanced DataFrame.
+    asked
+        Which of them somebody has chosen; those are kept, or refused where they would split a key.
+    streaming
+        Whether it is a stream, whose keys cannot be counted beforehand.
+    """
+    default = DistributionAwareKeyGrouping() if streaming else OfflineGreedy()
+    grouping = settings.grouping if "grouping" in asked else default
+    _check_grouping(grouping, default)
+    # By hash a key is on one worker on every edge that has an exchange.
+    edge = settings.edge if isinstance(grouping, KeyGrouping) and settings.edge != "local" else "planned"
+    if "edge" in asked and settings.edge != edge:
+        raise ConfigError(
+            f'whole_keys=True places {grouping.name} on the planned edge, got edge="{settings.edge}"; leave edge out'
+        )
+    whole = replace(settings, grouping=grouping, edge=edge)
+    if streaming and whole.needs_plan and whole.ledger is None:
+        raise ConfigError("whole keys on a stream are placed by what the first batch teaches; pass ledger=…")
+    return whole
+
+
+def _check_grouping(grouping: Grouping, default: Grouping) -> None:
+    if not isinstance(grouping, _WHOLE):
+        names = ", ".join(one.name for one in _WHOLE)
+        raise ConfigError(
+            f"whole_keys=True needs a grouping that splits no key ({names}), got {grouping.name}; "
+            f"leave grouping out for {default.name}"
+        )
