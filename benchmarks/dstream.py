@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 import cells
 from anabranch import predictors
+from anabranch.containers import slot_table
 from anabranch.groupings import DStream, Grouping, KeyGrouping, PartialKeyGrouping
 from anabranch.hashing import hash_keys
 from anabranch.predictors import Predictor, evaluate
 from anabranch.simulate import Settings, simulate
-from anabranch.sketches import CoinSynopsis, coin_synopsis, slot_table
+from anabranch.sketches import CoinSynopsis, coin_synopsis
 from anabranch.streams import Drifting, Replay, Stream, Zipf
 from cells import Claims, Figures, header, prose, row, spread
 

@@ -113,8 +113,8 @@ def test_the_tests_named_after_a_file_come_before_those_of_its_importers():
 
 
 def test_the_kernels_that_may_hold_a_change_are_those_of_its_importers():
-    reached = SOURCES.reached_from("anabranch.sketches.slot_table")
-    assert {"anabranch.sketches.slot_table", "anabranch.groupings.head", "anabranch.simulate.run"} <= reached
+    reached = SOURCES.reached_from("anabranch.containers.slot_table")
+    assert {"anabranch.containers.slot_table", "anabranch.groupings.head", "anabranch.simulate.run"} <= reached
     assert not reached & {"anabranch.sketches.count_min", "anabranch.groupings.arcs"}
 
 

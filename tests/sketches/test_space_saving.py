@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from numba import njit
 from tests.drawn import skewed
 
+from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
-from anabranch.sketches import SpaceSaving, slot_table
+from anabranch.sketches import SpaceSaving
 
 UNIVERSE = hash_keys(np.arange(120))
 

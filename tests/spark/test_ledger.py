@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch import snapshot
 from anabranch.errors import ConfigError, InputError, SnapshotError
-from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices, snapshot
+from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices
 from anabranch.groupings.plan import unpack_plan
 from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.ledger import Ledger

@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.apps.folder import Folder
 from anabranch.errors import ConfigError, InputError
-from anabranch.spark.location import absolute, locate
+from anabranch.location import absolute, locate
 
 _SETTINGS, _LEDGER = "anabranch.json", "anabranch-ledger"
 _ROUTING = "routing"

@@ -22,7 +22,7 @@ from anabranch.apps.folder import Folder
 from anabranch.apps.reread import Reread
 from anabranch.apps.source import MALFORMED, Source, without_malformed
 from anabranch.errors import ConfigError, InputError
-from anabranch.spark.location import absolute, is_local
+from anabranch.location import absolute, is_local
 
 FORMATS = ("text", "csv", "json", "parquet")
 _SUFFIXES = {".txt": "text", ".text": "text", ".log": "text", ".csv": "csv", ".tsv": "csv"}

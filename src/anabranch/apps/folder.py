@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from anabranch.apps.hadoop import HadoopFiles
 from anabranch.errors import InputError
-from anabranch.spark.location import locate
+from anabranch.location import locate
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import ordered_counters
+from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, of_workers
 from anabranch.groupings.plan import Report
 from anabranch.hashing.family import reseed
 from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
-from anabranch.sketches import ordered_counters
-from anabranch.sketches.ordered_counters import OrderedCounters
 
 
 @dataclass(frozen=True)

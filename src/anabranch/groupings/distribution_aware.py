@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.key_table import KeyTable
 from anabranch.groupings.offline_greedy import place_heaviest_first
 from anabranch.groupings.plan import Plan, Report, Table
 from anabranch.hashing import MultiplyShift

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
-from anabranch.sketches import slot_table
 
 _BABY, _TEENAGE, _OLD = 0, 1, 2
 # Cells of the router's `times` and `tally` arrays.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.groupings.candidates import Candidates, fill_line
 from anabranch.groupings.grouping import Grouping, Router
@@ -16,7 +17,7 @@ from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.groupings.plan import Plan, Report
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.kernels import njit
-from anabranch.sketches import EpochCounters, epoch_counters, slot_table
+from anabranch.sketches import EpochCounters, epoch_counters
 from anabranch.sketches.epoch_counters import EpochArrays
 
 # Arrays of a router's state that are not its counters'.

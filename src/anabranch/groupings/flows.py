@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.slot_table import home as probe_from
 from anabranch.kernels import njit
-from anabranch.sketches.slot_table import home as probe_from
 
 # Cells of `Flows.counts`.
 SPLIT, FREE, N_FREE, CHUNKS = 0, 1, 2, 3

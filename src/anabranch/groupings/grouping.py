@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import snapshot
 from anabranch.errors import ConfigError, InputError, SnapshotError
-from anabranch.groupings import snapshot
 from anabranch.groupings.plan import Plan, Report, Table, pool_cold, pool_hot_keys, pool_seconds
 
 # Candidates are computed a block at a time, so that they stay in the cache between the two passes over it.

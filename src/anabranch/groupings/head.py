@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import ordered_counters, slot_table
+from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.groupings.partial_key import least_loaded_candidate
 from anabranch.groupings.plan import Plan, Report
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
-from anabranch.sketches import SpaceSaving, ordered_counters, slot_table, space_saving
-from anabranch.sketches.ordered_counters import OrderedCounters
+from anabranch.sketches import SpaceSaving, space_saving
 from anabranch.sketches.space_saving import Summary
 
 # Cells of the router's `meta` array.

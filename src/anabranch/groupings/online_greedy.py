@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import ordered_counters
+from anabranch.containers.key_table import EMPTY, KeyTable, place_of
+from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.groupings.grouping import Grouping, Router, carry_over
-from anabranch.groupings.key_table import EMPTY, KeyTable, place_of
 from anabranch.kernels import njit
-from anabranch.sketches import ordered_counters
-from anabranch.sketches.ordered_counters import OrderedCounters
 
 
 @dataclass(frozen=True)

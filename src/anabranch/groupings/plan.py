@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import snapshot
 from anabranch.errors import SnapshotError
-from anabranch.groupings import snapshot
 
 PLANS_AVERAGED = 40
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.slot_table import home as probe_from
 from anabranch.errors import ConfigError
 from anabranch.groupings import arcs, flows, spill
 from anabranch.groupings.chunk import Chunk, work_space
@@ -20,7 +21,6 @@ from anabranch.groupings.plan import Plan, Report, Table, pack_table
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
 from anabranch.kernels import njit
-from anabranch.sketches.slot_table import home as probe_from
 
 # How the tolerance grows with what the replicas cost: from half of it to this many times as much.
 _LEAST, _STEEP, _MOST = 0.5, 0.5, 2.5

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.key_table import EMPTY, KeyTable, place_of
 from anabranch.groupings.grouping import Grouping, Router, carry_over
-from anabranch.groupings.key_table import EMPTY, KeyTable, place_of
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
 

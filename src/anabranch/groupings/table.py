@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.slot_table import home
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Table
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
-from anabranch.sketches.slot_table import home
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import ordered_counters, slot_table
 from anabranch.kernels import njit
 from anabranch.locality.pairs import Pairs, hash_pairs
-from anabranch.sketches import SpaceSaving, ordered_counters, slot_table
+from anabranch.sketches import SpaceSaving
 from anabranch.sketches.space_saving import enter
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import snapshot
 from anabranch.errors import ConfigError, InputError, SnapshotError
-from anabranch.groupings import snapshot
 from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import snapshot
 from anabranch.errors import ConfigError, SnapshotError
-from anabranch.groupings import TableGrouping, TableRouter, snapshot
+from anabranch.groupings import TableGrouping, TableRouter
 from anabranch.locality.graph import Hop
 from anabranch.locality.pairs import Pairs
 

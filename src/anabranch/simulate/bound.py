@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.hash_set import HashSet, KeyCounts, insert
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 from anabranch.simulate import source
-from anabranch.simulate.hash_set import HashSet, KeyCounts, insert
 from anabranch.simulate.settings import Settings
 from anabranch.streams import Stream
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.hash_set import KeyCounts
+from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping, Plan, Report, Table
-from anabranch.groupings.key_table import KeyTable
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
-from anabranch.simulate.hash_set import KeyCounts
 from anabranch.simulate.source import Tuples
 from anabranch.streams.counter_random import below, lane, seed_bits
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.hash_set import KeyCounts
 from anabranch.errors import InputError
 from anabranch.hashing import MultiplyShift, hash_keys
-from anabranch.simulate.hash_set import KeyCounts
 from anabranch.simulate.settings import Settings
 from anabranch.streams import Stream
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import metrics
+from anabranch.containers.hash_set import HashSet, insert
 from anabranch.groupings import Report
 from anabranch.kernels import njit
-from anabranch.simulate.hash_set import HashSet, insert
 from anabranch.simulate.settings import Settings
 
 SAMPLE_EVERY = 1000

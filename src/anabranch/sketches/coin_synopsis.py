@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
-from anabranch.sketches import slot_table
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # r + l ≤ 63 leaves this bit of a vector free.

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
-from anabranch.sketches import slot_table
 
 
 class EpochArrays(NamedTuple):

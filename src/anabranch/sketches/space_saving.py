@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers import ordered_counters, slot_table
+from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
-from anabranch.sketches import ordered_counters, slot_table
-from anabranch.sketches.ordered_counters import OrderedCounters
 
 
 class Summary(NamedTuple):

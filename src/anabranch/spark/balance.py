@@ -16,6 +16,7 @@ from anabranch import groupings
 from anabranch.aggregates import Aggregate, Count, Types
 from anabranch.errors import ConfigError, InputError, UnknownMethodError
 from anabranch.groupings import Grouping, Spillway
+from anabranch.location import absolute
 from anabranch.spark import aggregator, explain, fingerprint, resident
 from anabranch.spark.advice import meant
 from anabranch.spark.apply import Apply
@@ -33,7 +34,6 @@ from anabranch.spark.keys import (
 )
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import listen, observe_hot_keys
-from anabranch.spark.location import absolute
 from anabranch.spark.planned_edge import route_by_plan
 from anabranch.spark.requirements import check_dataframe, parallelism
 from anabranch.spark.settings import WORKER, Settings, learns

@@ -16,6 +16,7 @@ from anabranch.aggregates import Aggregate, Types
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 from anabranch.locality import PairCounts, Placement
+from anabranch.location import absolute
 from anabranch.spark import aggregator, fingerprint, steering
 from anabranch.spark.balance import types_of
 from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
@@ -25,7 +26,6 @@ from anabranch.spark.edge import load
 from anabranch.spark.keys import check_collation, check_key, check_names, each_key, event_time, folding, quote, quoted
 from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import listen
-from anabranch.spark.location import absolute
 from anabranch.spark.operator import Operate
 from anabranch.spark.output_mode import running_totals
 from anabranch.spark.remember import Remember

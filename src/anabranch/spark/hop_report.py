@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch import snapshot
 from anabranch.errors import SnapshotError
-from anabranch.groupings import Report, snapshot
+from anabranch.groupings import Report
 from anabranch.spark.ledger import Ledger, parse
 
 

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings.plan import Plan, Report, pack_plan, pack_report, unpack_plan, unpack_report
-from anabranch.spark.location import locate
+from anabranch.location import locate
 
 _SETTINGS = "anabranch.json"
 # Spark replays the last batch only; a few more are kept for whoever reads the metrics.

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from anabranch import snapshot
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError, SnapshotError
-from anabranch.groupings import TableRouter, snapshot
+from anabranch.groupings import TableRouter
 from anabranch.spark.chain_edge import key_hashes
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.ledger import Ledger

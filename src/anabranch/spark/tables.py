@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+from anabranch import snapshot
 from anabranch.errors import InputError, SnapshotError
-from anabranch.groupings import TableRouter, snapshot
+from anabranch.groupings import TableRouter
 from anabranch.locality import Placement
 from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.ledger import Ledger, parse

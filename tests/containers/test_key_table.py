@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from anabranch.groupings.key_table import EMPTY, UNPLACED, KeyTable, place_of
+from anabranch.containers.key_table import EMPTY, UNPLACED, KeyTable, place_of
 
 
 @njit

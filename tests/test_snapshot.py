@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from anabranch.errors import SnapshotError
-from anabranch.groupings.snapshot import fingerprint, pack, unpack
 from anabranch.hashing import MultiplyShift, Murmur3
+from anabranch.snapshot import fingerprint, pack, unpack
 
 some_arrays = npst.arrays(
     st.sampled_from([np.uint64, np.int64, np.int32, np.float64, np.bool_, np.uint8]),

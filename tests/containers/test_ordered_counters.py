@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from anabranch.sketches import ordered_counters
-from anabranch.sketches.ordered_counters import OrderedCounters
+from anabranch.containers import ordered_counters
+from anabranch.containers.ordered_counters import OrderedCounters
 
 
 @njit

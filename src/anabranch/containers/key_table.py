@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.containers.slot_table import home
 from anabranch.kernels import njit
-from anabranch.sketches.slot_table import home
 
 EMPTY = -1
 UNPLACED = -2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 from tests.drawn import skewed
 
-from anabranch.simulate.hash_set import HashSet, KeyCounts, insert
+from anabranch.containers.hash_set import HashSet, KeyCounts, insert
 
 # Values that collide in their low bits, the empty mark and its stand-in.
 SPECIAL = [*range(41), *(i << 44 for i in range(201)), 2**63, 2**64 - 1]

@@ -1,0 +1,1 @@
+"""Exact tables for kernels: hash tables, sets and counters over flat arrays."""
