@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.aggregates import Groups, Sum, merge_states
-from anabranch.aggregates.sums import nearest_doubles
+from anabranch.aggregates.encoding.sums import nearest_doubles
 from anabranch.errors import InputError
 
 TYPES = {"x": pa.decimal128(12, 2)}

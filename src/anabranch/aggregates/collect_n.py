@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.encoding.lists import explode, leading
+from anabranch.aggregates.encoding.order import is_orderable, ordered, sort_within
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.lists import explode, leading
-from anabranch.aggregates.order import is_orderable, ordered, sort_within
 from anabranch.errors import ConfigError
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.coupons import coupons
+from anabranch.aggregates.encoding.coupons import coupons
+from anabranch.aggregates.encoding.hyperloglog import HyperLogLog
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.hyperloglog import HyperLogLog
 from anabranch.errors import ConfigError
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anabranch.aggregates.encoding.order import ordered
+from anabranch.aggregates.encoding.sums import decimal_sums, double_sums, integer_sums
 from anabranch.aggregates.factorise import factorise, first_rows
-from anabranch.aggregates.order import ordered
-from anabranch.aggregates.sums import decimal_sums, double_sums, integer_sums
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint, finite_or, quotients
+from anabranch.aggregates.encoding.binned import FixedPoint, finite_or, quotients
+from anabranch.aggregates.encoding.sums import summed
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.sums import summed
 from anabranch.errors import ConfigError
 
 # With more digits than this the sum of decimals would have no ten digits to spare.

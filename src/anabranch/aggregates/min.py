@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.encoding.order import is_orderable
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.order import is_orderable
 from anabranch.errors import ConfigError
 
 

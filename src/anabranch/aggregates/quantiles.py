@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.encoding.kll import Kll
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.kll import Kll
 from anabranch.errors import ConfigError
 
 

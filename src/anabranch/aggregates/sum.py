@@ -8,10 +8,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint
+from anabranch.aggregates.encoding.binned import FixedPoint
+from anabranch.aggregates.encoding.halves import DecimalHalves, IntegerHalves
+from anabranch.aggregates.encoding.sums import MAX_PRECISION, summed
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.halves import DecimalHalves, IntegerHalves
-from anabranch.aggregates.sums import MAX_PRECISION, summed
 from anabranch.errors import ConfigError
 
 

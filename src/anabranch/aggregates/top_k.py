@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.encoding.lists import explode, leading
+from anabranch.aggregates.encoding.order import is_orderable, ordered
+from anabranch.aggregates.encoding.sums import integer_sums
 from anabranch.aggregates.factorise import factorise, first_rows
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.lists import explode, leading
-from anabranch.aggregates.order import is_orderable, ordered
-from anabranch.aggregates.sums import integer_sums
 from anabranch.errors import ConfigError
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint, quotients
+from anabranch.aggregates.encoding.binned import FixedPoint, quotients
 from anabranch.aggregates.groups import Groups
 from anabranch.errors import ConfigError
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
-from anabranch.aggregates.binned import FixedPoint, finite_or, quotients
+from anabranch.aggregates.encoding.binned import FixedPoint, finite_or, quotients
 from anabranch.aggregates.groups import Groups
 from anabranch.errors import ConfigError
 

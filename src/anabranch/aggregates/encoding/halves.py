@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn
+from anabranch.aggregates.encoding.sums import MAX_PRECISION, decimals_of, halves, integer_sums, quarters
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.sums import MAX_PRECISION, decimals_of, halves, integer_sums, quarters
 from anabranch.errors import InputError
 from anabranch.printable import printable
 

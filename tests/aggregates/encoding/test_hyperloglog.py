@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.aggregates import DistinctCount, Groups
-from anabranch.aggregates.hyperloglog import HyperLogLog
+from anabranch.aggregates.encoding.hyperloglog import HyperLogLog
 from anabranch.errors import InputError
 
 

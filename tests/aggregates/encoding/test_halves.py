@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.aggregates import Groups
-from anabranch.aggregates.halves import DecimalHalves, IntegerHalves
+from anabranch.aggregates.encoding.halves import DecimalHalves, IntegerHalves
 
 LARGEST = 10**38 - 1
 edge_integers = st.sampled_from([2**63 - 1, -(2**63), 2**62, -(2**62), 2**32, -1, 0, 1])

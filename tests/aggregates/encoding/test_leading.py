@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.aggregates.leading import FINEST, LeadingBits
+from anabranch.aggregates.encoding.leading import FINEST, LeadingBits
 
 LEADING = LeadingBits("sum")
 HUGE = sys.float_info.max

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.aggregates.encoding.kll_bytes import HEADER, SINGLE, Levels, read, write
+from anabranch.aggregates.encoding.lists import binaries, bytes_of
+from anabranch.aggregates.encoding.order import sort_within
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.kll_bytes import HEADER, SINGLE, Levels, read, write
-from anabranch.aggregates.lists import binaries, bytes_of
-from anabranch.aggregates.order import sort_within
 from anabranch.kernels import njit
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.aggregates import Groups, Quantiles
-from anabranch.aggregates.kll import Kll
+from anabranch.aggregates.encoding.kll import Kll
 
 
 def items_of(sketch: bytes) -> list[tuple[float, int]]:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anabranch.aggregates import Groups
-from anabranch.aggregates.binned import FixedPoint, quotients
+from anabranch.aggregates.encoding.binned import FixedPoint, quotients
 
 SUMS = FixedPoint("sum")
 PRODUCTS = FixedPoint("product", unit=-192, n_limbs=10)

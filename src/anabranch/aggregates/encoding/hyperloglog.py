@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.aggregates.encoding.lists import binaries, bytes_of
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.lists import binaries, bytes_of
 from anabranch.errors import InputError
 from anabranch.kernels import njit
 

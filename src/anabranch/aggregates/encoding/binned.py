@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn
+from anabranch.aggregates.encoding.leading import FINEST, NOTHING, LeadingBits
+from anabranch.aggregates.encoding.limbs import add_doubles, add_products, carry
+from anabranch.aggregates.encoding.sums import integer_sums, nearest_doubles
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.leading import FINEST, NOTHING, LeadingBits
-from anabranch.aggregates.limbs import add_doubles, add_products, carry
-from anabranch.aggregates.sums import integer_sums, nearest_doubles
 
 
 @dataclass(frozen=True)
