@@ -22,7 +22,7 @@ from anabranch.groupings import (
     KeyGrouping,
     PartialKeyGrouping,
 )
-from anabranch.groupings.dynamic_key import DynamicKeyRouter
+from anabranch.groupings.schemes.dynamic_key import DynamicKeyRouter
 from anabranch.simulate import Settings, simulate, source
 from anabranch.simulate.edge import Edge
 from anabranch.streams import Country

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import groupings
-from anabranch.groupings import spill
-from anabranch.groupings.fish import FishRouter
+from anabranch.groupings.schemes.fish import FishRouter
+from anabranch.groupings.spillway import spill
 from anabranch.hashing import hash_keys
 from anabranch.streams import Zipf
 

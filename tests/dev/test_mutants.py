@@ -78,7 +78,7 @@ def __repr__(self): return 9
 
 
 def test_every_change_of_a_file_is_another_program():
-    path = SOURCES.modules["anabranch.groupings.head"]
+    path = SOURCES.modules["anabranch.groupings.schemes.head"]
     source = path.read_bytes()
     before = ast.dump(ast.parse(source))
     mutants = mutants_of(path)
@@ -114,8 +114,8 @@ def test_the_tests_named_after_a_file_come_before_those_of_its_importers():
 
 def test_the_kernels_that_may_hold_a_change_are_those_of_its_importers():
     reached = SOURCES.reached_from("anabranch.containers.slot_table")
-    assert {"anabranch.containers.slot_table", "anabranch.groupings.head", "anabranch.simulate.run"} <= reached
-    assert not reached & {"anabranch.sketches.count_min", "anabranch.groupings.arcs"}
+    assert {"anabranch.containers.slot_table", "anabranch.groupings.schemes.head", "anabranch.simulate.run"} <= reached
+    assert not reached & {"anabranch.sketches.count_min", "anabranch.groupings.spillway.arcs"}
 
 
 # --- on a project of two functions, of which one is tested

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from anabranch.groupings import Fish
-from anabranch.groupings.head import distinct_choices, fewest_choices
+from anabranch.groupings.schemes.head import distinct_choices, fewest_choices
 from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 

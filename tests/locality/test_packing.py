@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.groupings.offline_greedy import place_heaviest_first
+from anabranch.groupings.schemes.offline_greedy import place_heaviest_first
 from anabranch.locality.packing import pack
 
 all_weights = st.lists(st.integers(1, 40), min_size=1, max_size=30)

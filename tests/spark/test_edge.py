@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch.groupings import DynamicKeyGrouping, Plan, Router, Spillway
-from anabranch.groupings.dynamic_key import DynamicKeyRouter
+from anabranch.groupings.schemes.dynamic_key import DynamicKeyRouter
 from anabranch.hashing import hash_keys
 from anabranch.spark import packs
 from anabranch.spark.edge import _Pack

@@ -40,7 +40,7 @@ def groupings(
 
 
 def _documentation(cls: type[Grouping]) -> str:
-    from anabranch.groupings.named import settable
+    from anabranch.groupings.registry import settable
 
     summary, _, rest = f"{cls.name}: {inspect.cleandoc(cls.__doc__ or '')}".partition("\n\n")
     defaults = ", ".join(f"{parameter}={default!r}" for parameter, default in settable(cls).items())

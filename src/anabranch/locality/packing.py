@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings.offline_greedy import place_heaviest_first
+from anabranch.groupings.schemes.offline_greedy import place_heaviest_first
 from anabranch.kernels import njit
 
 # Exchanging keys between servers looks at all pairs of heavy keys: with more of them heaviest first is even enough.

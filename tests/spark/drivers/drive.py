@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
 from anabranch.apps.cause import is_indeterminate
-from anabranch.groupings.named import parse
+from anabranch.groupings.registry import parse
 from anabranch.spark import Reconfiguration, balance, chain, session
 
 _RESTARTS = 3

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anabranch.groupings import ShuffleGrouping
 
-from . import reference
+from .. import reference
 
 
 @settings(max_examples=30)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from anabranch.groupings import flows, spill
-from anabranch.groupings.chunk import Chunk, work_space
-from anabranch.groupings.flows import Flows
+from anabranch.groupings.spillway import flows, spill
+from anabranch.groupings.spillway.chunk import Chunk, work_space
+from anabranch.groupings.spillway.flows import Flows
 
 
 def chunk_of(counts: list[int], homes: list[int], fixed: list[float], target: float) -> Chunk:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from anabranch.containers.slot_table import home as probe_from
 from anabranch.errors import ConfigError
-from anabranch.groupings import arcs, flows, spill
-from anabranch.groupings.chunk import Chunk, work_space
-from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of, without_idle
-from anabranch.groupings.flows import Flows
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report, Table, pack_table
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
+from anabranch.groupings.spillway import arcs, flows, spill
+from anabranch.groupings.spillway.chunk import Chunk, work_space
+from anabranch.groupings.spillway.flow_tables import flows_of, pooled_flows, table_of, without_idle
+from anabranch.groupings.spillway.flows import Flows
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
 from anabranch.kernels import njit
 

@@ -13,10 +13,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import Plan, Report, Spillway, flows
-from anabranch.groupings.flow_tables import flows_of
-from anabranch.groupings.flows import SPLIT
+from anabranch.groupings import Plan, Report, Spillway
 from anabranch.groupings.plan import pack_plan, pack_table, unpack_plan
+from anabranch.groupings.spillway import flows
+from anabranch.groupings.spillway.flow_tables import flows_of
+from anabranch.groupings.spillway.flows import SPLIT
 from anabranch.hashing import MultiplyShift, hash_keys
 
 

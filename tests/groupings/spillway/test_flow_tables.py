@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.groupings.flow_tables import flows_of, pooled_flows, table_of, without_idle
 from anabranch.groupings.plan import Plan, Table, pack_plan, pack_table, unpack_plan
+from anabranch.groupings.spillway.flow_tables import flows_of, pooled_flows, table_of, without_idle
 
 # Shares of a key by worker; 0 for a flow that carries nothing at the moment.
 shares = st.dictionaries(st.integers(0, 40), st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), min_size=1, max_size=8)

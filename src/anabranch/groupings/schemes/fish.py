@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
-from anabranch.groupings.candidates import Candidates, fill_line
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.head import distinct_choices, fewest_choices
 from anabranch.groupings.plan import Plan, Report
+from anabranch.groupings.schemes.candidates import Candidates, fill_line
+from anabranch.groupings.schemes.head import distinct_choices, fewest_choices
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.groupings import flows
-from anabranch.groupings.flows import CHUNKS, FREE, N_FREE, SPLIT, Flows
+from anabranch.groupings.spillway import flows
+from anabranch.groupings.spillway.flows import CHUNKS, FREE, N_FREE, SPLIT, Flows
 
 ANY = 2**31
 

@@ -12,8 +12,8 @@ from anabranch.containers import ordered_counters, slot_table
 from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
-from anabranch.groupings.partial_key import least_loaded_candidate
 from anabranch.groupings.plan import Plan, Report
+from anabranch.groupings.schemes.partial_key import least_loaded_candidate
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
 from anabranch.sketches import SpaceSaving, space_saving

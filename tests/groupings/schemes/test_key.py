@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anabranch.groupings import KeyGrouping, Plan
 from anabranch.hashing import MultiplyShift
 
-from . import reference
+from .. import reference
 
 hashes = st.lists(st.integers(0, 2**64 - 1), max_size=50).map(lambda keys: np.array(keys, dtype=np.uint64))
 

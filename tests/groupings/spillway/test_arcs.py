@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.groupings import arcs
+from anabranch.groupings.spillway import arcs
 
 weights = st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=20).map(np.array)
 

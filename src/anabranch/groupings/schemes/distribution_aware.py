@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
-from anabranch.groupings.offline_greedy import place_heaviest_first
 from anabranch.groupings.plan import Plan, Report, Table
+from anabranch.groupings.schemes.offline_greedy import place_heaviest_first
 from anabranch.hashing import MultiplyShift
 from anabranch.hashing.family import reseed
 from anabranch.sketches import SpaceSaving

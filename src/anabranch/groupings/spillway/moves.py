@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.groupings.chunk import Chunk
-from anabranch.groupings.flows import Flows, split
+from anabranch.groupings.spillway.chunk import Chunk
+from anabranch.groupings.spillway.flows import Flows, split
 from anabranch.kernels import njit
 
 # A key with so few tuples in a chunk is rare: which worker has more of such keys is mostly chance.

@@ -13,7 +13,7 @@ from anabranch.groupings import ConsistentGrouping, Report
 from anabranch.hashing import hash_keys
 from anabranch.hashing.family import reseed
 
-from . import reference
+from .. import reference
 
 UNIVERSE = hash_keys(np.arange(1_000))
 

@@ -10,7 +10,7 @@ from tests.drawn import skewed
 from anabranch.groupings import StaticTwoChoices
 from anabranch.hashing import hash_keys
 
-from . import reference
+from .. import reference
 
 UNIVERSE = hash_keys(np.arange(5_000))
 

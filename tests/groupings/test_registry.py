@@ -20,7 +20,7 @@ from anabranch.groupings import (
     names,
     parse,
 )
-from anabranch.groupings.named import settable
+from anabranch.groupings.registry import settable
 
 EXPORTED = [
     value

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings.chunk import Chunk
-from anabranch.groupings.flows import Flows, extend
-from anabranch.groupings.moves import RARE, goal_of, move, own_variance, split_key
+from anabranch.groupings.spillway.chunk import Chunk
+from anabranch.groupings.spillway.flows import Flows, extend
+from anabranch.groupings.spillway.moves import RARE, goal_of, move, own_variance, split_key
 from anabranch.hashing.family import next_candidate
 from anabranch.kernels import njit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anabranch.groupings.grouping import Router
-from anabranch.groupings.head import HeadGrouping, HeadRouter
 from anabranch.groupings.plan import Plan, Table, to_all
+from anabranch.groupings.schemes.head import HeadGrouping, HeadRouter
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import DynamicKeyGrouping, PartialKeyGrouping
-from anabranch.groupings.dynamic_key import Items
+from anabranch.groupings.schemes.dynamic_key import Items
 from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.metrics import load_stddev
 from anabranch.streams import Country

@@ -12,10 +12,10 @@ from tests.drawn import skewed
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import DChoices, PartialKeyGrouping, Plan, Report, WChoices
-from anabranch.groupings.head import distinct_choices, solve_choices
+from anabranch.groupings.schemes.head import distinct_choices, solve_choices
 from anabranch.hashing import MultiplyShift, hash_keys
 
-from . import reference
+from .. import reference
 
 UNIVERSE = hash_keys(np.arange(300))
 BOTH = pytest.mark.parametrize("cls", [DChoices, WChoices])

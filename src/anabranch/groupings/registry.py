@@ -9,22 +9,22 @@ from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 from anabranch.errors import ConfigError
-from anabranch.groupings.consistent import ConsistentGrouping
-from anabranch.groupings.d_choices import DChoices
-from anabranch.groupings.distribution_aware import DistributionAwareKeyGrouping
-from anabranch.groupings.dstream import DStream
-from anabranch.groupings.dynamic_key import DynamicKeyGrouping
-from anabranch.groupings.fish import Fish
 from anabranch.groupings.grouping import Grouping
-from anabranch.groupings.key import KeyGrouping
-from anabranch.groupings.offline_greedy import OfflineGreedy
-from anabranch.groupings.online_greedy import OnlineGreedy
-from anabranch.groupings.partial_key import PartialKeyGrouping
-from anabranch.groupings.shuffle import ShuffleGrouping
-from anabranch.groupings.spillway import Spillway
-from anabranch.groupings.static_two_choices import StaticTwoChoices
-from anabranch.groupings.table import TableGrouping
-from anabranch.groupings.w_choices import WChoices
+from anabranch.groupings.schemes.consistent import ConsistentGrouping
+from anabranch.groupings.schemes.d_choices import DChoices
+from anabranch.groupings.schemes.distribution_aware import DistributionAwareKeyGrouping
+from anabranch.groupings.schemes.dstream import DStream
+from anabranch.groupings.schemes.dynamic_key import DynamicKeyGrouping
+from anabranch.groupings.schemes.fish import Fish
+from anabranch.groupings.schemes.key import KeyGrouping
+from anabranch.groupings.schemes.offline_greedy import OfflineGreedy
+from anabranch.groupings.schemes.online_greedy import OnlineGreedy
+from anabranch.groupings.schemes.partial_key import PartialKeyGrouping
+from anabranch.groupings.schemes.shuffle import ShuffleGrouping
+from anabranch.groupings.schemes.static_two_choices import StaticTwoChoices
+from anabranch.groupings.schemes.table import TableGrouping
+from anabranch.groupings.schemes.w_choices import WChoices
+from anabranch.groupings.spillway.spillway import Spillway
 
 _CLASSES: tuple[type[Grouping], ...] = (
     Spillway,

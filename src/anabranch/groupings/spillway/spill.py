@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings.chunk import Chunk
-from anabranch.groupings.displace import displace
-from anabranch.groupings.flows import Flows, extend, flow_to, slot_of
-from anabranch.groupings.level import level, warm
-from anabranch.groupings.moves import RARE, goal_of, move, own_variance, split_key
+from anabranch.groupings.spillway.chunk import Chunk
+from anabranch.groupings.spillway.displace import displace
+from anabranch.groupings.spillway.flows import Flows, extend, flow_to, slot_of
+from anabranch.groupings.spillway.level import level, warm
+from anabranch.groupings.spillway.moves import RARE, goal_of, move, own_variance, split_key
 from anabranch.hashing.family import next_candidate
 from anabranch.kernels import njit
 

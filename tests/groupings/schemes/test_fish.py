@@ -11,7 +11,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import Fish, Plan, Report
 from anabranch.hashing import HashRing, hash_keys
 
-from .fish_reference import ReferenceFish
+from ..fish_reference import ReferenceFish
 
 UNIVERSE = hash_keys(np.arange(600))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Router
-from anabranch.groupings.head import HeadGrouping, HeadRouter
+from anabranch.groupings.schemes.head import HeadGrouping, HeadRouter
 
 
 @dataclass(frozen=True)

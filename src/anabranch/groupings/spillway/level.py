@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.groupings.chunk import Chunk
-from anabranch.groupings.flows import CHUNKS, Flows, decay
+from anabranch.groupings.spillway.chunk import Chunk
+from anabranch.groupings.spillway.flows import CHUNKS, Flows, decay
 from anabranch.kernels import njit
 
 # A key with less than this part of a worker's target is placed once, after the heavier ones; those are levelled.

@@ -14,7 +14,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import KeyGrouping, PartialKeyGrouping, Report
 from anabranch.hashing import MultiplyShift, Murmur3, hash_keys
 
-from . import reference
+from .. import reference
 
 UNIVERSE = hash_keys(np.arange(100))
 

@@ -13,7 +13,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import OfflineGreedy, Plan
 from anabranch.hashing import hash_keys
 
-from . import reference
+from .. import reference
 
 UNIVERSE = hash_keys(np.arange(6_000))
 
