@@ -27,9 +27,9 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from anabranch.aggregates import Count
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway, WChoices
 from anabranch.spark import balance
-from anabranch.spark.aggregator import merge_natively, partial_schema
+from anabranch.spark.merging.aggregator import merge_natively, partial_schema
 from anabranch.spark.settings import Settings
-from anabranch.spark.worker import Bound, Summary, Worker
+from anabranch.spark.workers.worker import Bound, Summary, Worker
 from cells import Claims
 from spark_data import quiet_session, run, write_zipf
 

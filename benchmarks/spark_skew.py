@@ -48,10 +48,10 @@ from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.simulate import Settings as Simulated
 from anabranch.simulate import simulate
 from anabranch.spark import balance
-from anabranch.spark.aggregator import merge_natively, partial_schema
+from anabranch.spark.merging.aggregator import merge_natively, partial_schema
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 from anabranch.spark.settings import Settings
-from anabranch.spark.worker import Bound, Summary, Worker
+from anabranch.spark.workers.worker import Bound, Summary, Worker
 from anabranch.streams import Replay, Stream, Zipf
 from cells import Claims, header, prose, row, run_parts
 from spark_data import quiet_session, run

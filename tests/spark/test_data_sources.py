@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 from anabranch.aggregates import Count
 from anabranch.spark import balance
 from anabranch.spark.data_sources import load
-from anabranch.spark.generator import generate
+from anabranch.spark.generator.source import generate
 from anabranch.streams import Zipf
 
 from .running import rows_of, run

@@ -9,10 +9,10 @@ import numpy as np
 from pyspark.sql import Row
 
 from anabranch.spark import listener
-from anabranch.spark.ledger import Ledger
 from anabranch.spark.listener import _Listener, as_report
+from anabranch.spark.plans.ledger import Ledger
 
-from .test_fingerprint import NATIVE, OTHERS
+from .merging.test_fingerprint import NATIVE, OTHERS
 
 ITEM = Row("item", "count")
 REFUSED = OTHERS.format(marks=NATIVE)

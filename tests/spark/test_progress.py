@@ -11,7 +11,7 @@ import pytest
 from anabranch.errors import InputError
 from anabranch.groupings import Report
 from anabranch.spark.hop_report import HopReport
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.progress import BatchMetrics, batch_metrics, chain_metrics, unreported
 
 

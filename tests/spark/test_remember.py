@@ -25,12 +25,12 @@ from anabranch.locality import Placement
 from anabranch.spark import Ledger, Reconfiguration, chain
 from anabranch.spark.chain_settings import ChainSettings, Operator
 from anabranch.spark.hop_report import hop_reports
+from anabranch.spark.merging.resident import decode, encode
 from anabranch.spark.remember import Remember
-from anabranch.spark.resident import decode, encode
 from anabranch.spark.step import Step
 from anabranch.spark.tables import Tables, placement_name, tables_of
 from anabranch.spark.task import Task
-from anabranch.spark.worker import Summary
+from anabranch.spark.workers.worker import Summary
 
 from .running import run, stream_of, write_files
 from .test_chain import last, posts

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from anabranch.aggregates import Aggregate, CollectN, Count, Max, Sum, TopK
 from anabranch.groupings import PartialKeyGrouping, WChoices
 from anabranch.spark import Balanced, balance
-from anabranch.spark.fingerprint import refusal
+from anabranch.spark.merging.fingerprint import refusal
 
 from .running import run, stream_of
 

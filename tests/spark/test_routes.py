@@ -29,7 +29,7 @@ from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.simulate.edge import Edge
 from anabranch.simulate.source import Tuples
 from anabranch.spark import Ledger, balance
-from anabranch.spark.planned_edge import home_of
+from anabranch.spark.edges.planned import home_of
 from anabranch.spark.settings import Settings
 
 from .running import rows_of, run, stream_of, write_files

@@ -14,12 +14,12 @@ from anabranch.locality import Manager, Pairs, Placement
 from anabranch.spark import steering
 from anabranch.spark.chain_settings import ChainSettings, Reconfiguration
 from anabranch.spark.hop_report import HopReport, hop_reports
-from anabranch.spark.ledger import KEPT_BATCHES, Ledger
+from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
+from anabranch.spark.plans.unwritten import UNWRITTEN
 from anabranch.spark.progress import locality_of
 from anabranch.spark.steering import settle
 from anabranch.spark.tables import FIRST, Tables, in_force, moved_name, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
-from anabranch.spark.unwritten import UNWRITTEN
 
 KEYS = np.random.default_rng(0).integers(0, 2**64, (2, 40), dtype=np.uint64)
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from anabranch.aggregates import Count
 from anabranch.spark import balance
-from anabranch.spark.generator import generate
+from anabranch.spark.generator.source import generate
 from anabranch.spark.upstream import run_again
 from anabranch.streams import Zipf
 

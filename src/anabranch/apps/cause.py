@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 
-from anabranch.spark.fingerprint import refusal
+from anabranch.spark.merging.fingerprint import refusal
 
 _INDETERMINATE = ("cannot rollback the resultstage", "indeterminate")
 _JAVA = re.compile(r"^(?:Caused by: |: )?(?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")

@@ -18,7 +18,7 @@ from anabranch.apps.source import GeneratorSource
 from anabranch.apps.word_count import WordCount
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping, KeyGrouping
-from anabranch.spark.generator_settings import GeneratorSettings
+from anabranch.spark.generator.settings import GeneratorSettings
 from anabranch.spark.progress import BatchMetrics
 
 _WARM_UP = "generator:zipf?z=1.4&keys=1k&tuples=4k"

@@ -18,8 +18,8 @@ from anabranch.apps.connection import Connection
 from anabranch.apps.notes import Note, silent
 from anabranch.errors import ConfigError
 from anabranch.spark.data_sources import load
-from anabranch.spark.generator import Generator
-from anabranch.spark.generator_settings import GeneratorSettings
+from anabranch.spark.generator.settings import GeneratorSettings
+from anabranch.spark.generator.source import Generator
 from anabranch.streams.named import parameters_of
 
 _GENERATOR = "generator:"

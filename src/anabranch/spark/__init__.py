@@ -10,7 +10,7 @@ except ImportError as error:
 from anabranch.spark.balance import Balanced, balance
 from anabranch.spark.chain import Chain, answers_of, chain
 from anabranch.spark.chain_settings import Reconfiguration
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.session import session
 
 __all__ = ["Balanced", "Chain", "Ledger", "Reconfiguration", "answers_of", "balance", "chain", "session"]

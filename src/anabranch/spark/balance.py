@@ -17,12 +17,9 @@ from anabranch.aggregates import Aggregate, Count, Types
 from anabranch.errors import ConfigError, InputError, UnknownMethodError
 from anabranch.groupings import Grouping, Spillway
 from anabranch.location import absolute
-from anabranch.spark import aggregator, explain, fingerprint, resident
+from anabranch.spark import explain
 from anabranch.spark.advice import meant
-from anabranch.spark.apply import Apply
-from anabranch.spark.column_names import plain, read_by, shown
-from anabranch.spark.edge import pack_adaptively, route_adaptively, warm_up
-from anabranch.spark.keys import (
+from anabranch.spark.columns.keys import (
     Key,
     check_collation,
     check_names,
@@ -32,16 +29,20 @@ from anabranch.spark.keys import (
     restore_metadata,
     with_keys,
 )
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.columns.names import plain, read_by, shown
+from anabranch.spark.columns.types import arrow_of
+from anabranch.spark.edges.adaptive import pack_adaptively, route_adaptively, warm_up
+from anabranch.spark.edges.planned import route_by_plan
 from anabranch.spark.listener import listen, observe_hot_keys
-from anabranch.spark.planned_edge import route_by_plan
+from anabranch.spark.merging import aggregator, fingerprint, resident
+from anabranch.spark.plans.ledger import Ledger
+from anabranch.spark.plans.unwritten import mapped
 from anabranch.spark.requirements import check_dataframe, parallelism
 from anabranch.spark.settings import WORKER, Settings, learns
-from anabranch.spark.types import arrow_of
-from anabranch.spark.unwritten import mapped
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
-from anabranch.spark.worker import Bound, Summary, Worker
+from anabranch.spark.workers.apply import Apply
+from anabranch.spark.workers.worker import Bound, Summary, Worker
 
 
 def balance(

@@ -17,23 +17,33 @@ from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 from anabranch.locality import PairCounts, Placement
 from anabranch.location import absolute
-from anabranch.spark import aggregator, fingerprint, steering
+from anabranch.spark import steering
 from anabranch.spark.balance import types_of
 from anabranch.spark.chain_aggregator import BLOBS, MergeAll, Tag
 from anabranch.spark.chain_edge import ROWS, Enter
 from anabranch.spark.chain_settings import ChainSettings, Function, Operator, Reconfiguration, identity
-from anabranch.spark.edge import load
-from anabranch.spark.keys import check_collation, check_key, check_names, each_key, event_time, folding, quote, quoted
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.columns.keys import (
+    check_collation,
+    check_key,
+    check_names,
+    each_key,
+    event_time,
+    folding,
+    quote,
+    quoted,
+)
+from anabranch.spark.columns.types import arrow_of, spark_of
+from anabranch.spark.edges.adaptive import load
 from anabranch.spark.listener import listen
+from anabranch.spark.merging import aggregator, fingerprint
+from anabranch.spark.merging.output_mode import running_totals
+from anabranch.spark.merging.resident import on_slots
 from anabranch.spark.operator import Operate
-from anabranch.spark.output_mode import running_totals
+from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.remember import Remember
 from anabranch.spark.requirements import check_dataframe, check_state_store, parallelism
-from anabranch.spark.resident import on_slots
 from anabranch.spark.step import Step, Update
-from anabranch.spark.types import arrow_of, spark_of
-from anabranch.spark.worker import Bound, Summary
+from anabranch.spark.workers.worker import Bound, Summary
 
 OPERATOR = "operator"
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from anabranch.spark.chain_settings import Operator
-from anabranch.spark.resident import Slots, decode, encode
-from anabranch.spark.slots import SPREAD, slots_of
-from anabranch.spark.worker import TUPLES
+from anabranch.spark.merging.resident import Slots, decode, encode
+from anabranch.spark.merging.slots import SPREAD, slots_of
+from anabranch.spark.workers.worker import TUPLES
 
 # What leaves the aggregator.
 BLOBS = "operator int, blob binary"

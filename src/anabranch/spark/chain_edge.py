@@ -10,14 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.groupings import TableRouter
-from anabranch.spark import packs
 from anabranch.spark.chain_settings import ChainSettings, Operator
-from anabranch.spark.resident import hashes_of
+from anabranch.spark.edges import packs
+from anabranch.spark.merging.resident import hashes_of
+from anabranch.spark.merging.slots import slots_of
 from anabranch.spark.settings import WORKER
-from anabranch.spark.slots import slots_of
 from anabranch.spark.tables import in_force
 from anabranch.spark.task import Task
-from anabranch.spark.worker import normal
+from anabranch.spark.workers.worker import normal
 
 # `slot` is where a row goes next. Tuples of `operator` have no `target`; states of it have the aggregator's slot there.
 # A row without a blob is a tick, for a slot without input is not called.

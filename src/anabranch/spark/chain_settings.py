@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from anabranch.errors import ConfigError
 from anabranch.locality import Manager, Placement
-from anabranch.spark.declared import declared
 from anabranch.spark.step import Step
-from anabranch.spark.worker import Summary
+from anabranch.spark.workers.declared import declared
+from anabranch.spark.workers.worker import Summary
 
 Function = Callable[[pa.Table], pa.Table]
 

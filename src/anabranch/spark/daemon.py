@@ -13,7 +13,7 @@ from pyspark import daemon
 
 from anabranch.aggregates import Count, Groups
 from anabranch.groupings import KeyGrouping, Spillway
-from anabranch.spark.edge import load
+from anabranch.spark.edges.adaptive import load
 
 
 def load_kernels() -> None:

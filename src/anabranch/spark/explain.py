@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from anabranch.printable import printable
-from anabranch.spark.column_names import shown
-from anabranch.spark.keys import event_time
-from anabranch.spark.output_mode import sees_modes
+from anabranch.spark.columns.keys import event_time
+from anabranch.spark.columns.names import shown
+from anabranch.spark.merging.output_mode import sees_modes
 from anabranch.spark.settings import Settings
 
 _EDGES = {

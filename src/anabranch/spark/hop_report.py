@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from anabranch import snapshot
 from anabranch.errors import SnapshotError
 from anabranch.groupings import Report
-from anabranch.spark.ledger import Ledger, parse
+from anabranch.spark.plans.ledger import Ledger, parse
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from anabranch.groupings import Report
-from anabranch.spark.fingerprint import refusal
-from anabranch.spark.keys import quoted
-from anabranch.spark.ledger import Ledger
-from anabranch.spark.output_mode import end_appending
+from anabranch.spark.columns.keys import quoted
+from anabranch.spark.merging.fingerprint import refusal
+from anabranch.spark.merging.output_mode import end_appending
+from anabranch.spark.plans.ledger import Ledger
+from anabranch.spark.plans.unwritten import attempt
 from anabranch.spark.settings import Settings
-from anabranch.spark.unwritten import attempt
 
 _PREFIX = "anabranch "
 _HOT_KEYS, _TRACKED = 1000, 10_000

@@ -14,19 +14,19 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from anabranch.groupings import TableGrouping, TableRouter
 from anabranch.locality import PairCounts
-from anabranch.spark import packs
 from anabranch.spark.chain_aggregator import aggregator_slots
 from anabranch.spark.chain_edge import key_hashes, routes
 from anabranch.spark.chain_settings import ChainSettings, Operator
+from anabranch.spark.edges import packs
 from anabranch.spark.hop_report import HopReport, host_name
-from anabranch.spark.ledger import Ledger
-from anabranch.spark.resident import Keep, rows_of, split
+from anabranch.spark.merging.resident import Keep, rows_of, split
+from anabranch.spark.merging.slots import slots_of
+from anabranch.spark.plans.ledger import Ledger
+from anabranch.spark.plans.unwritten import attempt
 from anabranch.spark.settings import WORKER, Settings
-from anabranch.spark.slots import slots_of
 from anabranch.spark.tables import Tables, in_force
 from anabranch.spark.task import Task
-from anabranch.spark.unwritten import attempt
-from anabranch.spark.worker import Worker
+from anabranch.spark.workers.worker import Worker
 
 
 @dataclass

@@ -11,9 +11,9 @@ import numpy as np
 
 from anabranch import metrics
 from anabranch.spark.hop_report import HopReport, hop_reports
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.plans.ledger import Ledger
+from anabranch.spark.plans.unwritten import unwritten_in
 from anabranch.spark.tables import Tables, tables_of
-from anabranch.spark.unwritten import unwritten_in
 
 
 @dataclass(frozen=True)

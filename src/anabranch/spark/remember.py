@@ -17,14 +17,14 @@ from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import TableRouter
 from anabranch.spark.chain_edge import key_hashes
 from anabranch.spark.chain_settings import ChainSettings, Operator
-from anabranch.spark.ledger import Ledger
+from anabranch.spark.columns.types import canonical
+from anabranch.spark.merging.resident import by_bucket, decode, encode
 from anabranch.spark.operator import Operate, Tally
-from anabranch.spark.resident import by_bucket, decode, encode
+from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.step import Step
 from anabranch.spark.tables import FIRST, Tables, moved_name, routers_of
 from anabranch.spark.task import Task
-from anabranch.spark.types import canonical
-from anabranch.spark.worker import normal
+from anabranch.spark.workers.worker import normal
 
 
 class Remember(Operate):

@@ -18,11 +18,11 @@ from anabranch.locality import Decision, Manager, Pairs, Seats
 from anabranch.printable import printable
 from anabranch.spark.chain_settings import ChainSettings
 from anabranch.spark.hop_report import HopReport, hop_reports
-from anabranch.spark.ledger import KEPT_BATCHES, Ledger, parse
-from anabranch.spark.plan import ONE_ROW, OneTask, PlanSource, rows_of
+from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger, parse
+from anabranch.spark.plans.plan_source import ONE_ROW, OneTask, PlanSource, rows_of
+from anabranch.spark.plans.unwritten import attempt, counted, flag
 from anabranch.spark.tables import FIRST, MOVED, Tables, placement_name, placement_of, tables_of
 from anabranch.spark.task import Task
-from anabranch.spark.unwritten import attempt, counted, flag
 
 
 def behind_tables(df: DataFrame, settings: ChainSettings) -> DataFrame:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError
-from anabranch.spark.declared import declared
-from anabranch.spark.types import canonical
-from anabranch.spark.worker import array_of
+from anabranch.spark.columns.types import canonical
+from anabranch.spark.workers.declared import declared
+from anabranch.spark.workers.worker import array_of
 
 Update = Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table]]
 

@@ -10,7 +10,7 @@ from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import TableRouter
 from anabranch.locality import Placement
 from anabranch.spark.chain_settings import ChainSettings
-from anabranch.spark.ledger import Ledger, parse
+from anabranch.spark.plans.ledger import Ledger, parse
 from anabranch.spark.task import Task
 
 # Of the placement that a chain starts with.

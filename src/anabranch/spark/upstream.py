@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.spark.keys import event_time
+from anabranch.spark.columns.keys import event_time
 
 # Leaves of a plan that are Spark's own, or were computed before.
 _NATIVE = {

@@ -20,12 +20,13 @@ import pyarrow as pa
 from anabranch.groupings import Plan, Router, WChoices
 from anabranch.groupings.plan import Table
 from anabranch.locality import Decision, Manager
-from anabranch.spark import edge, resident
-from anabranch.spark.edge import router_of
+from anabranch.spark.edges import adaptive as edge
+from anabranch.spark.edges.adaptive import router_of
+from anabranch.spark.merging import resident
 from anabranch.spark.remember import Remember
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
-from anabranch.spark.worker import Summary, Worker
+from anabranch.spark.workers.worker import Summary, Worker
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Columns of a DataFrame: keys, names and types."""

@@ -1,0 +1,1 @@
+"""The edges: which worker gets a row, and how the row gets there."""

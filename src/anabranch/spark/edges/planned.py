@@ -1,0 +1,96 @@
+"""The planned edge: native expressions driven by a table; no tuple leaves the JVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anabranch.groupings import Grouping, Plan, Report
+from anabranch.hashing import MultiplyShift
+from anabranch.spark.columns.keys import quoted
+from anabranch.spark.edges.row_number import row_number
+from anabranch.spark.plans.plan_source import as_rows, plan_rows
+from anabranch.spark.settings import HASH, WORKER, Settings
+
+# Keys of a batch DataFrame that a plan looks at. Whole-key placement needs them all; it must fit the driver.
+_HOT_KEYS = 10_000
+_HOT_KEYS_EACH = 500
+_ALL_KEYS = 2_000_000
+
+
+def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
+    """Add the worker of each row: from the plan where the key is in it, else the key's home."""
+    keys = [quoted(key) for key in settings.keys]
+    if not settings.grouping.by_key:
+        return df.withColumn(WORKER, _dealt(df, F.lit(settings.n_workers), settings))
+    df = df.withColumn(HASH, F.xxhash64(*keys))
+    home = home_of(F.col(HASH), settings)
+    if not settings.needs_plan:
+        return df.withColumn(WORKER, home).drop(HASH)
+    plan = plan_rows(df.sparkSession, settings) if df.isStreaming else _counted_plan(df, settings)
+    plan = plan.select(F.col("hash").alias(HASH), F.col("workers").alias("__anabranch_workers"))
+    workers = F.col("__anabranch_workers")
+    return (
+        df.join(F.broadcast(plan), HASH, "left")
+        .withColumn(WORKER, F.coalesce(F.get(workers, _dealt(df, F.size(workers), settings)), home))
+        .drop(HASH, "__anabranch_workers")
+    )
+
+
+def _dealt(df: DataFrame, n: Column, settings: Settings) -> Column:
+    """A number below `n` for each row, as good as random, and the same whenever the row is routed again.
+
+    A stream's rows are dealt out by their numbers within their tasks: Spark's random numbers do not repeat there. Only
+    over Spark Connect there is nothing but them, unless `deal_by` names columns that tell rows apart.
+    """
+    if settings.deal_by:
+        told_apart = [quoted(name) for name in settings.deal_by]
+    elif df.isStreaming and (number := row_number(df)) is not None:
+        told_apart = [F.spark_partition_id(), number]
+    else:
+        return (F.rand(settings.seed) * n).cast("int")
+    mixed = F.xxhash64(F.lit(settings.seed).cast("long"), *told_apart)
+    return F.pmod(mixed, n.cast("long")).cast("int")
+
+
+def home_of(hashed: Column, settings: Settings) -> Column:
+    """The worker that `MultiplyShift.first` gives."""
+    if settings.seed:
+        hashed = F.xxhash64(F.lit(settings.seed).cast("long"), hashed)
+    scaled = F.shiftrightunsigned(hashed, 32) * F.lit(settings.n_workers).cast("long")
+    return F.shiftrightunsigned(scaled, 32).cast("int")
+
+
+def _counted_plan(df: DataFrame, settings: Settings) -> DataFrame:
+    """The plan of a batch DataFrame, from an exact count of that very data."""
+    plan = plan_from_counts(df.select(HASH), settings)
+    return df.sparkSession.createDataFrame(pa.Table.from_batches([as_rows(plan)]))
+
+
+def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
+    """Count every key natively and plan for it."""
+    limit = _ALL_KEYS if settings.grouping.needs_counts else max(_HOT_KEYS, _HOT_KEYS_EACH * settings.n_workers)
+    counts = hashes.groupBy(HASH).agg(F.count(F.lit(1)).alias("n"))
+    heaviest = counts.orderBy(F.desc("n"), HASH).limit(limit).toArrow()
+    hot_keys, hot_counts = heaviest[HASH].to_numpy().view(np.uint64), heaviest["n"].to_numpy()
+    report = Report(tuples=int(hot_counts.sum()), hot_keys=hot_keys, hot_counts=hot_counts, partials=len(hot_keys))
+    plan = Grouping.fold(settings.grouping, None, [report])
+    if len(hot_keys) == limit:
+        plan = _with_cold(plan, counts, settings)
+    return replace(plan, table=settings.grouping.table(plan, settings.n_workers, settings.seed))
+
+
+def _with_cold(plan: Plan, counts: DataFrame, settings: Settings) -> Plan:
+    """The plan with what the keys beyond the heaviest bring to each home."""
+    homes = counts.groupBy(home_of(F.col(HASH), settings).alias("home"))
+    by_home = homes.agg(F.sum("n").alias("n"), F.count(F.lit(1)).alias("keys")).toArrow()
+    cold = np.zeros(settings.n_workers, dtype=np.int64)
+    cold[by_home["home"].to_numpy()] = by_home["n"].to_numpy()
+    at_home = MultiplyShift().first(plan.hot_keys, settings.n_workers, settings.seed)
+    tuples = int(cold.sum())
+    np.subtract.at(cold, at_home, plan.hot_counts)
+    return replace(plan, tuples=tuples, cold_tuples=cold, keys=int(by_home["keys"].to_numpy().sum()))

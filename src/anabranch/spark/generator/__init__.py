@@ -1,0 +1,1 @@
+"""The built-in source: the synthetic streams as a Spark data source."""

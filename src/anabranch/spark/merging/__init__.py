@@ -1,0 +1,1 @@
+"""How partial states become answers: natively, in windows, in Python, or on slots that keep them."""

@@ -1,0 +1,1 @@
+"""The control loop: reports in the ledger become the plan of the next batch."""

@@ -1,0 +1,1 @@
+"""What a worker does with its rows: partial states, or a user's own function."""
