@@ -337,6 +337,16 @@ def test_a_window_routes_as_the_one_before_where_nothing_else_is_learned(groupin
     assert equal(router.route(keys), first)
 
 
+@pytest.mark.parametrize("grouping", [one for one in ALL if isinstance(one, NEVER_MOVES_A_KEY)], ids=repr)
+def test_a_key_that_never_moves_stays_through_a_window(grouping):
+    """Last come first: with homes forgotten, others would be found."""
+    router = grouping.build(7, source=1, n_sources=3)
+    keys = stream(5_000)
+    first = router.route(keys)
+    router.begin_window()
+    assert equal(router.route(keys[::-1]), first[::-1])
+
+
 @every_grouping
 def test_a_window_keeps_what_is_known_of_keys(grouping):
     router = grouping.build(7, source=1, n_sources=3)
