@@ -39,7 +39,9 @@ def test_w_choices_chooses_as_the_reference(keys, n_workers, theta):
         assert worker in right
 
 
-# Here both sides of the condition are equal but for rounding, and the reference rounds the other way.
+# Here both sides of the condition are equal but for rounding. In which of them the reference rounds the other way
+# depends on the processor.
+@example(keys=UNIVERSE[np.random.default_rng(3780).zipf(1.1239, 1_500) % 300], n_workers=23, theta=None, epsilon=0.0)
 @example(keys=UNIVERSE[np.random.default_rng(29).zipf(1.1297, 1_500) % 300], n_workers=29, theta=None, epsilon=0.0)
 @settings(max_examples=30)
 @given(
