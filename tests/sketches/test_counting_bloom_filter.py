@@ -16,10 +16,8 @@ from anabranch.sketches import CountingBloomFilter
 
 UNIVERSE = hash_keys(np.arange(200_000))
 
-# Whether a key is appended or deleted, and its rank.
-operations = skewed(
-    np.random.default_rng(0).permutation([(way, rank) for way in (0, 1) for rank in range(31)]), most=300
-)
+# Whether a key is appended or deleted, and its rank. Each is appended the more often, or the filter would stay empty.
+operations = skewed(np.array([(way, rank) for rank in range(31) for way in (1, 0)]), most=300)
 
 
 @settings(max_examples=60)
@@ -43,10 +41,10 @@ def test_what_was_appended_and_not_deleted_is_contained(operations, capacity, ra
 
 
 @settings(max_examples=60)
-@given(operations=operations, capacity=st.sampled_from([1, 3, 20]))
-def test_no_counter_is_ever_negative(operations, capacity):
+@given(operations=operations, capacity=st.sampled_from([1, 3, 20]), rate=st.sampled_from([1e-4, 0.2]))
+def test_no_counter_is_ever_negative(operations, capacity, rate):
     """Deleting what is not in it changes nothing, and what only seems to be in it takes away no more than is there."""
-    hot = CountingBloomFilter(capacity, 0.2)
+    hot = CountingBloomFilter(capacity, rate)
     for appends, rank in operations:
         key = UNIVERSE[rank : rank + 1]
         before = hot.cells.astype(np.int64)
