@@ -14,7 +14,7 @@ from pyspark.sql import Row
 
 from anabranch.aggregates import Count, TopK
 from anabranch.groupings import PartialKeyGrouping
-from anabranch.spark.merging.resident import Keep, Slots, decode, encode, hashes_of, split
+from anabranch.spark.merging.resident import Keep, Slots, _Ship, decode, encode, hashes_of, split
 from anabranch.spark.settings import Settings
 from anabranch.spark.workers.worker import Bound, Summary
 
@@ -129,3 +129,14 @@ def test_the_blobs_for_the_aggregator_do_not_depend_on_the_order_of_rows(n: int,
     rows = pa.table({"k": [f"key {i}" for i in range(n)], "v": range(n)})
     permuted = rows.take(np.random.default_rng(seed).permutation(n))
     assert split(permuted, ("k",), [7, 8, 9]) == split(rows, ("k",), [7, 8, 9])
+
+
+@pytest.mark.parametrize("to_aggregator", [False, True])
+@given(n=st.integers(1, 200), seed=st.integers(0, 1000))
+def test_nor_does_what_a_worker_ships(to_aggregator: bool, n: int, seed: int) -> None:
+    summary = Summary(("k",), (Bound("n", Count(), Count().state({})),))
+    settings = Settings(PartialKeyGrouping(), 1, "adaptive", regime="resident")
+    ship = _Ship(summary, settings, [7], split=to_aggregator)
+    rows = pa.table({"k": [f"key {i // 2}" for i in range(n)]})
+    permuted = rows.take(np.random.default_rng(seed).permutation(n))
+    assert [*ship(iter(permuted.to_batches()))] == [*ship(iter(rows.to_batches()))]
