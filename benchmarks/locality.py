@@ -25,12 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import cells
+from anabranch.chain import ChainResult, ChainSettings, Pairs, Placement, Servers, plan, simulate_chain
+from anabranch.chain.planning.placement import makespan
+from anabranch.chain.planning.servers import traffic_of
 from anabranch.groupings import TableGrouping
 from anabranch.hashing import hash_keys
-from anabranch.locality import Pairs, Placement, Servers, plan
-from anabranch.locality.placement import makespan
-from anabranch.locality.servers import traffic_of
-from anabranch.simulate import ChainResult, ChainSettings, simulate_chain
 from anabranch.streams import CorrelatedPairs, Zipf
 from cells import Claims, header, prose, row
 

@@ -36,8 +36,9 @@ from dev.cluster import Cluster
 from dev.links import Links
 
 from anabranch.aggregates import Count
-from anabranch.spark import Reconfiguration, chain
-from anabranch.spark.progress import BatchMetrics, chain_metrics
+from anabranch.chain import Reconfiguration, chain
+from anabranch.chain.spark.metrics import chain_metrics
+from anabranch.spark.progress import BatchMetrics
 from anabranch.streams import CorrelatedPairs
 from cells import Claims, header, prose, row, write
 from spark_data import quiet_session

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dev.mutants.trial import Outcome, package_of, run, where
 
-PACKAGES = ("groupings", "sketches", "aggregates", "locality", "simulate", "spark")
+PACKAGES = ("containers", "groupings", "sketches", "aggregates", "chain", "simulate", "spark")
 
 
 def report(project: Path, outcomes: list[Outcome]) -> str:

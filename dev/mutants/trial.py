@@ -133,7 +133,7 @@ def package_of(project: Path, path: Path) -> str:
 
 def needs_jvm(project: Path, path: Path) -> bool:
     """Whether the tests of a source file may start Spark."""
-    return package_of(project, path) == _NEEDS_JVM
+    return _NEEDS_JVM in path.relative_to(project).parts
 
 
 def sources_of(project: Path, packages: Iterable[str]) -> list[Path]:

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.locality import Servers
-from anabranch.simulate import ChainSettings, simulate_chain
+from anabranch.chain import ChainSettings, Servers, simulate_chain
 from anabranch.streams import CorrelatedPairs, Replay
 
 SMALL = ("chain", "--tuples", "4k", "--period", "1k")

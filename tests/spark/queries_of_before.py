@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.aggregates import Count, Sum, TopK
+from anabranch.chain import Reconfiguration, chain
 from anabranch.groupings import DynamicKeyGrouping, Spillway
-from anabranch.spark import Reconfiguration, balance, chain
+from anabranch.spark import balance
 
 from .running import stream_of
 

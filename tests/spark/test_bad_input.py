@@ -31,9 +31,10 @@ from anabranch.aggregates import (
     TopK,
     Types,
 )
+from anabranch.chain import chain
 from anabranch.errors import AnabranchError, ConfigError, InputError
 from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
-from anabranch.spark import balance, chain, interpreter
+from anabranch.spark import balance, interpreter
 
 pytestmark = pytest.mark.spark
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

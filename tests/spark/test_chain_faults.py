@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from dev.cluster import Cluster
 
+from anabranch.chain.spark.hop_report import hop_reports
+from anabranch.chain.spark.tables import placement_name, tables_of
 from anabranch.spark import Ledger
-from anabranch.spark.hop_report import hop_reports
-from anabranch.spark.tables import placement_name, tables_of
 
 from .cluster import Driver
 from .test_faults import CLUSTER, assert_repeated, struck, write

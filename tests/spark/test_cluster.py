@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from dev.cluster import Cluster
 
+from anabranch.chain.spark.hop_report import hop_reports
+from anabranch.chain.spark.metrics import locality_of
+from anabranch.chain.spark.settings import ChainSettings
+from anabranch.chain.spark.steering import seats_of
+from anabranch.chain.spark.tables import tables_of
 from anabranch.spark import Ledger
-from anabranch.spark.chain_settings import ChainSettings
-from anabranch.spark.hop_report import hop_reports
-from anabranch.spark.progress import locality_of
-from anabranch.spark.steering import seats_of
-from anabranch.spark.tables import tables_of
 
 from .cluster import DRIVERS, Driver
 from .test_chain_faults import answer as chain_answer

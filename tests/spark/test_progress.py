@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anabranch.chain.spark.hop_report import HopReport
+from anabranch.chain.spark.metrics import chain_metrics
 from anabranch.errors import InputError
 from anabranch.groupings import Report
-from anabranch.spark.hop_report import HopReport
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.progress import BatchMetrics, batch_metrics, chain_metrics, unreported
+from anabranch.spark.progress import BatchMetrics, batch_metrics, unreported
 
 
 @pytest.fixture

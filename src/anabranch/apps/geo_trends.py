@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from anabranch.aggregates import Aggregate, Count, DistinctCount, TopK
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
+from anabranch.chain import Manager, Reconfiguration, chain
+from anabranch.chain.spark.metrics import chain_metrics
 from anabranch.errors import ConfigError
-from anabranch.locality import Manager
-from anabranch.spark import Reconfiguration, chain
-from anabranch.spark.progress import BatchMetrics, chain_metrics
+from anabranch.spark.progress import BatchMetrics
 
 
 @dataclass(frozen=True)

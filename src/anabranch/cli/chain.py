@@ -18,7 +18,7 @@ from anabranch.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anabranch.simulate import ChainResult, ChainSettings
+    from anabranch.chain import ChainResult, ChainSettings
     from anabranch.streams import Stream
 
 _Text = str | None
@@ -180,8 +180,7 @@ def _replay(path: Path, keys: str | None, timestamp: str | None) -> tuple[Stream
 def _results(
     vary: Mapping[str, list[Any]], fixed: Mapping[str, Any], replayed: Stream | None, n_values: int | None
 ) -> Iterator[tuple[dict[str, Any], ChainResult]]:
-    from anabranch.locality import Servers
-    from anabranch.simulate import ChainSettings, simulate_chain
+    from anabranch.chain import ChainSettings, Servers, simulate_chain
     from anabranch.streams import CorrelatedPairs
 
     def settings_of(chosen: Mapping[str, Any]) -> ChainSettings:

@@ -1,4 +1,4 @@
-"""Skewed keyed DataFrames, balanced: `balance(df, key, grouping)`, and `chain(df)` for operators in a row."""
+"""Skewed keyed DataFrames, balanced: `balance(df, key, grouping)`."""
 
 from anabranch.errors import MissingExtraError
 
@@ -8,12 +8,10 @@ except ImportError as error:
     raise MissingExtraError("anabranch.spark needs PySpark; install it with: pip install 'anabranch[spark]'") from error
 
 from anabranch.spark.balance import Balanced, balance
-from anabranch.spark.chain import Chain, answers_of, chain
-from anabranch.spark.chain_settings import Reconfiguration
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.session import session
 
-__all__ = ["Balanced", "Chain", "Ledger", "Reconfiguration", "answers_of", "balance", "chain", "session"]
+__all__ = ["Balanced", "Ledger", "balance", "session"]
 
 
 def __dir__() -> list[str]:

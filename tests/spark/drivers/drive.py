@@ -22,8 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
 from anabranch.apps.cause import is_indeterminate
+from anabranch.chain import Reconfiguration, chain
 from anabranch.groupings.registry import parse
-from anabranch.spark import Reconfiguration, balance, chain, session
+from anabranch.spark import balance, session
 
 _RESTARTS = 3
 _WAIT_S = 1000

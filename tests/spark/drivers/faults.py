@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anabranch.chain import Decision, Manager
+from anabranch.chain.spark.remember import Remember
 from anabranch.groupings import Plan, Router, WChoices
 from anabranch.groupings.plan import Table
-from anabranch.locality import Decision, Manager
 from anabranch.spark.edges import adaptive as edge
 from anabranch.spark.edges.adaptive import router_of
 from anabranch.spark.merging import resident
-from anabranch.spark.remember import Remember
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.worker import Summary, Worker
@@ -211,6 +211,6 @@ def inject(faults: Faults) -> None:
     # The package's attribute of this name is the function.
     module: Any = importlib.import_module("anabranch.spark.balance")
     module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
-    chained: Any = importlib.import_module("anabranch.spark.chain")
+    chained: Any = importlib.import_module("anabranch.chain.spark.chain")
     chained.Remember = functools.partial(FaultyRemember, faults)
     edge.router_of = functools.partial(faulty_router_of, faults)

@@ -11,7 +11,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from anabranch.aggregates import Aggregate, CollectN, Count, TopK
-from anabranch.spark import balance, chain
+from anabranch.chain import chain
+from anabranch.spark import balance
 from anabranch.spark.merging.output_mode import REFUSED
 
 from ..running import run, stream_of, write_files

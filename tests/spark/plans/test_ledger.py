@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import snapshot
+from anabranch.chain.spark.hop_report import HopReport, hop_reports
+from anabranch.chain.spark.tables import tables_of
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices
 from anabranch.groupings.plan import unpack_plan
-from anabranch.spark.hop_report import HopReport, hop_reports
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.settings import Settings
-from anabranch.spark.tables import tables_of
 
 Damage = bytes | int | tuple[int, bytes] | Callable[[bytes], bytes]
 

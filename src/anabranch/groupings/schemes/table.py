@@ -21,7 +21,7 @@ from anabranch.kernels import njit
 class TableGrouping(Grouping):
     """Each key to the worker that a table names, every other key by hash.
 
-    When to use it: where something knows better than a hash where keys belong, such as a plan of `anabranch.locality`.
+    When to use it: where something knows better than a hash where keys belong, such as a plan of `anabranch.chain`.
 
     Guarantees
     ----------

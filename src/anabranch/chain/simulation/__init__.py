@@ -1,0 +1,1 @@
+"""A chain of operators on virtual time: what locality is worth."""
