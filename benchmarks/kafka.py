@@ -34,8 +34,8 @@ from dev.kafka import Broker, connector_jars
 
 from anabranch.aggregates import Count
 from anabranch.apps import Balancing, Checkpoint, FileSource, FolderSink, KafkaSource, Pipeline, Sink, Source, WordCount
-from anabranch.apps.kafka_address import KafkaAddress
-from anabranch.apps.produce import Produce
+from anabranch.apps.kafka.address import KafkaAddress
+from anabranch.apps.kafka.produce import Produce
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway
 from anabranch.spark import balance
 from anabranch.streams import Zipf
@@ -329,7 +329,7 @@ def malformed_part(spark: SparkSession, broker: Broker, sizes: Sizes, claims: Cl
 
 
 def _latest(spark: SparkSession, sink: Path) -> list[Any]:
-    from anabranch.apps.sink import latest
+    from anabranch.apps.sinks.sink import latest
 
     return latest(spark, str(sink), "word").collect()
 

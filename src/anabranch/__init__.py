@@ -21,10 +21,10 @@ __version__ = "0.1.0"
 __all__ = [
     "aggregates",
     "apps",
+    "chain",
     "errors",
     "groupings",
     "hashing",
-    "locality",
     "metrics",
     "predictors",
     "report",

@@ -86,7 +86,7 @@ def test_the_name_of_a_file_is_shown_as_it_stands(run, on_a_terminal, stream):
 
 def test_answers_are_shown_as_they_stand(capsys, monkeypatch):
     pytest.importorskip("pyspark")
-    from anabranch.apps.sink import shown
+    from anabranch.apps.sinks.sink import shown
 
     app = SimpleNamespace(key="word")
     rows = [["word", "count"], [shown(HOSTILE), shown(3)], [shown([["\x1b[2J", 1]]), "1"]]
@@ -119,7 +119,7 @@ def test_a_table_commands_nothing_whatever_is_put_into_it(capsys):
 
 def test_the_console_sink_shows_keys_as_they_stand(capsys, monkeypatch):
     pytest.importorskip("pyspark")
-    from anabranch.apps import sink
+    from anabranch.apps.sinks import sink
 
     class Rows:
         columns = ("word", "count")

@@ -2,19 +2,19 @@
 
 from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
-from anabranch.apps.checkpoint import Checkpoint
-from anabranch.apps.connection import Connection
-from anabranch.apps.dead_letters import DeadLetters
-from anabranch.apps.file_source import FileSource
 from anabranch.apps.geo_trends import GeoTrends
 from anabranch.apps.hashtags import Hashtags
-from anabranch.apps.kafka import KafkaSink, KafkaSource
-from anabranch.apps.kafka_address import KafkaAddress
-from anabranch.apps.named import named, names
-from anabranch.apps.pipeline import Events, Pipeline
-from anabranch.apps.session import end_java, own_session
-from anabranch.apps.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
-from anabranch.apps.source import GeneratorSource, Source, source
+from anabranch.apps.kafka.address import KafkaAddress
+from anabranch.apps.kafka.connection import Connection
+from anabranch.apps.kafka.ends import KafkaSink, KafkaSource
+from anabranch.apps.registry import named, names
+from anabranch.apps.run.checkpoint import Checkpoint
+from anabranch.apps.run.own_session import end_java, own_session
+from anabranch.apps.run.pipeline import Events, Pipeline
+from anabranch.apps.sinks.dead_letters import DeadLetters
+from anabranch.apps.sinks.sink import ConsoleSink, FolderSink, MemorySink, Sink, latest
+from anabranch.apps.sources.file_source import FileSource
+from anabranch.apps.sources.source import GeneratorSource, Source, source
 from anabranch.apps.vwap import Vwap
 from anabranch.apps.word_count import WordCount
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from anabranch.aggregates import Aggregate
 from anabranch.apps.balancing import Balancing, row_columns
-from anabranch.apps.cause import why_not_read
+from anabranch.apps.run.cause import why_not_read
 from anabranch.errors import ConfigError, InputError
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from anabranch.apps.balancing import DEFAULT_GROUPING, Balancing
-from anabranch.apps.checkpoint import Checkpoint
-from anabranch.apps.pipeline import Events, Pipeline
-from anabranch.apps.sink import MemorySink
-from anabranch.apps.source import GeneratorSource
+from anabranch.apps.run.checkpoint import Checkpoint
+from anabranch.apps.run.pipeline import Events, Pipeline
+from anabranch.apps.sinks.sink import MemorySink
+from anabranch.apps.sources.source import GeneratorSource
 from anabranch.apps.word_count import WordCount
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping, KeyGrouping

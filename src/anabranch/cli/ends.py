@@ -28,7 +28,7 @@ KafkaProperties = Annotated[
 def sink(text: str, app: App, connection: Connection, *, adopt: bool = False) -> Sink:
     """The sink that --sink names."""
     from anabranch.apps import ConsoleSink, KafkaSink
-    from anabranch.apps.source import is_topic
+    from anabranch.apps.sources.source import is_topic
 
     if is_topic(text):
         return KafkaSink(text, app.key, connection, adopt)
@@ -39,7 +39,7 @@ def sink(text: str, app: App, connection: Connection, *, adopt: bool = False) ->
 
 def _kept(text: str, key: str, connection: Connection) -> Sink:
     from anabranch.apps import FolderSink, KafkaSink
-    from anabranch.apps.source import is_topic
+    from anabranch.apps.sources.source import is_topic
 
     return KafkaSink(text, key, connection) if is_topic(text) else FolderSink(text)
 

@@ -15,7 +15,7 @@ from anabranch.cli.output import print_text, say
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
 
 if TYPE_CHECKING:
-    from anabranch.apps.produce import Produced
+    from anabranch.apps.kafka.produce import Produced
     from anabranch.streams import Stream
 
 _Text = str | None
@@ -97,7 +97,7 @@ def produce(
                 f"anabranch produce needs {name}, which is not installed; install anabranch[spark,kafka]"
             )
     from anabranch.apps import KafkaAddress
-    from anabranch.apps.produce import Produce
+    from anabranch.apps.kafka.produce import Produce
 
     given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
     given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}

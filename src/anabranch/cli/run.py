@@ -179,7 +179,7 @@ def run(
 
 
 def _claim(pipeline: Pipeline) -> None:
-    from anabranch.apps.hadoop import NeedsSessionError
+    from anabranch.apps.sinks.hadoop import NeedsSessionError
 
     # A path that only Spark opens is claimed when the query starts.
     with suppress(NeedsSessionError):

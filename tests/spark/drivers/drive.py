@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.aggregates import Count, Sum
-from anabranch.apps.cause import is_indeterminate
+from anabranch.apps.run.cause import is_indeterminate
 from anabranch.chain import Reconfiguration, chain
 from anabranch.groupings.registry import parse
 from anabranch.spark import balance, session

@@ -1,0 +1,1 @@
+"""One application from start to stop: its session, checkpoint, query and what it has to say."""

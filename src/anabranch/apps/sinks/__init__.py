@@ -1,0 +1,1 @@
+"""Where answers and malformed rows go: folders, memory, the console; topics are in kafka."""
