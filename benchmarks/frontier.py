@@ -30,7 +30,7 @@ from anabranch.hashing import hash_keys
 from anabranch.kernels import njit
 from anabranch.report.palette import styles
 from anabranch.simulate import Settings, simulate
-from anabranch.simulate.bound import bound
+from anabranch.simulate.lower_bound import bound
 from anabranch.streams import (
     Alternating,
     Bursts,

@@ -16,7 +16,7 @@ from tests.spark.queries_of_before import CHECKPOINT, FILES, N_BEFORE, QUERIES, 
 from tests.spark.running import write_files
 
 from anabranch.spark import session
-from anabranch.spark.session import ROCKSDB
+from anabranch.spark.spark_session import ROCKSDB
 
 OUTPUT = Path(__file__).with_name("before.tar.gz")
 

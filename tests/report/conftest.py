@@ -8,7 +8,7 @@ import pytest
 
 from anabranch import metrics
 from anabranch.simulate.result import Result, Windows
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 
 def _windows(n_windows: int, **changed: Any) -> Windows:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.spark.session import _is_here
 from anabranch.spark.shipping import pack, shipped
+from anabranch.spark.spark_session import _is_here
 
 PACKAGE = Path(anabranch.__file__).parent
 

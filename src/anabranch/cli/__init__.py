@@ -1,6 +1,6 @@
 """The command line: thin modules, one a verb."""
 
-from anabranch.cli.main import main
+from anabranch.cli.entry import main
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ from anabranch.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anabranch.predictors.evaluate import Score
+    from anabranch.predictors.evaluation import Score
     from anabranch.streams import Stream
 
 _Text = str | None

@@ -143,7 +143,7 @@ def simulate(
 
       anabranch simulate --stream zipf --workers 16,32,64 --z 1.0:2.0:0.1 --repeat 10 --json sweep.json
     """
-    from anabranch.report.plot import check_path
+    from anabranch.report.pictures import check_path
     from anabranch.simulate import sweep
 
     for path in plot or ():
@@ -278,8 +278,8 @@ def _progress_bar(total: int | None, *, show: bool) -> Iterator[Callable[[int], 
 
 
 def _show(cells: list[Cell], json_file: str | None, plot_files: list[Path]) -> None:
-    from anabranch.report.plot import plot
-    from anabranch.report.table import table
+    from anabranch.report.comparison import table
+    from anabranch.report.pictures import plot
 
     records = json.dumps([cell.record() for cell in cells], indent=1)
     if json_file == "-":

@@ -59,7 +59,7 @@ def synthetic(
 ) -> tuple[Callable[..., Stream], dict[str, list[Any]]]:
     """A maker of the stream, and the values of its parameters."""
     from anabranch.streams import named
-    from anabranch.streams.named import parameters_of, unknown
+    from anabranch.streams.registry import parameters_of, unknown
 
     if name == "replay":
         raise ConfigError("--stream takes no replay; use --input FILE --key COLUMN")
@@ -88,7 +88,7 @@ def synthetic(
 
 def _parameters(name: str, given: Mapping[str, str | None]) -> dict[str, list[Any]]:
     """Values of the stream's parameters, from options and defaults."""
-    from anabranch.streams.named import parameters_of
+    from anabranch.streams.registry import parameters_of
 
     accepted = parameters_of(name)
     vary: dict[str, list[Any]] = {}

@@ -3,7 +3,7 @@
 from anabranch.predictors.adaptive_count_min import AdaptiveCountMin
 from anabranch.predictors.coin import Coin
 from anabranch.predictors.dyadic_count_min import DyadicCountMin
-from anabranch.predictors.evaluate import Score, evaluate
+from anabranch.predictors.evaluation import Score, evaluate
 from anabranch.predictors.predictor import Predictor
 from anabranch.predictors.sliding_space_saving import SlidingSpaceSaving
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from anabranch.printable import printable
 from anabranch.report import units
-from anabranch.report.page import document, facts, pictures, rows_table
-from anabranch.report.panels import Axis, Panel, Series, Values
-from anabranch.report.table import Entry, Row
+from anabranch.report.comparison import Entry, Row
+from anabranch.report.panel import Axis, Panel, Series, Values
+from anabranch.report.run_page import document, facts, pictures, rows_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

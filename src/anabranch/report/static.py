@@ -14,7 +14,7 @@ import numpy as np
 from anabranch.errors import MissingExtraError
 from anabranch.printable import printable
 from anabranch.report.palette import Style, styles
-from anabranch.report.panels import LOWEST_LOAD, Axis, Panel, Series, Values
+from anabranch.report.panel import LOWEST_LOAD, Axis, Panel, Series, Values
 from anabranch.report.units import axis_number, times
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """The simulator: sources, edge, workers and aggregator in one process, on virtual time."""
 
-from anabranch.simulate.bound import Bound, ReplicationBound, bound
+from anabranch.simulate.lower_bound import Bound, ReplicationBound, bound
 from anabranch.simulate.result import METRICS, Result, Windows
 from anabranch.simulate.run import simulate
 from anabranch.simulate.settings import Change, Settings
-from anabranch.simulate.sweep import Cell, sweep
+from anabranch.simulate.sweeps import Cell, sweep
 
 __all__ = [
     "METRICS",

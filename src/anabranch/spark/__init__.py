@@ -7,9 +7,9 @@ try:
 except ImportError as error:
     raise MissingExtraError("anabranch.spark needs PySpark; install it with: pip install 'anabranch[spark]'") from error
 
-from anabranch.spark.balance import Balanced, balance
+from anabranch.spark.balanced import Balanced, balance
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.session import session
+from anabranch.spark.spark_session import session
 
 __all__ = ["Balanced", "Ledger", "balance", "session"]
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.errors import ConfigError, InputError
 from anabranch.spark.advice import type_of
 from anabranch.spark.interpreter import check_interpreter
-from anabranch.spark.session import CHECKSUMS, ROCKSDB
+from anabranch.spark.spark_session import CHECKSUMS, ROCKSDB
 
 OLDEST = (4, 1)
 

@@ -4,7 +4,7 @@ A synthetic stream computes tuple i from the seed and i alone, so it needs no me
 and can start anywhere.
 """
 
-from anabranch.streams.named import named, names
+from anabranch.streams.registry import named, names
 from anabranch.streams.replay import Replay
 from anabranch.streams.stream import Stream
 from anabranch.streams.synthetic.alternating import Alternating

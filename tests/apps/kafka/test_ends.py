@@ -33,7 +33,7 @@ from anabranch.apps.kafka.ends import require_connector
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import PartialKeyGrouping, Spillway
 from anabranch.spark.progress import BatchMetrics
-from anabranch.spark.session import ROCKSDB
+from anabranch.spark.spark_session import ROCKSDB
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 WORDS = ("the", "cat", "dog", "river", "bank")

@@ -19,7 +19,7 @@ from anabranch.chain.spark.tables import tables_of
 from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.spark import Ledger
-from anabranch.spark.session import ROCKSDB
+from anabranch.spark.spark_session import ROCKSDB
 
 from ...spark.running import Rows, Run, rows_of, run, stream_of, write_files
 from ...spark.summaries import FEW, NATIVE, OPAQUE, aggregates_of, assert_plain, plain, trades

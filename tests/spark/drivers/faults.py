@@ -209,7 +209,7 @@ def inject(faults: Faults) -> None:
     """Strike the queries that are built from here on."""
     worker: Any = functools.partial(FaultyWorker, faults)
     # The package's attribute of this name is the function.
-    module: Any = importlib.import_module("anabranch.spark.balance")
+    module: Any = importlib.import_module("anabranch.spark.balanced")
     module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
     chained: Any = importlib.import_module("anabranch.chain.spark.chain")
     chained.Remember = functools.partial(FaultyRemember, faults)

@@ -20,7 +20,7 @@ from anabranch.errors import ConfigError
 from anabranch.spark.data_sources import load
 from anabranch.spark.generator.settings import GeneratorSettings
 from anabranch.spark.generator.source import Generator
-from anabranch.streams.named import parameters_of
+from anabranch.streams.registry import parameters_of
 
 _GENERATOR = "generator:"
 KAFKA = "kafka://"

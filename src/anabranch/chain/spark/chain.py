@@ -24,7 +24,7 @@ from anabranch.chain.spark.step import Step, Update
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 from anabranch.location import absolute
-from anabranch.spark.balance import types_of
+from anabranch.spark.balanced import types_of
 from anabranch.spark.columns.keys import (
     check_collation,
     check_key,

@@ -11,7 +11,7 @@ from typing import Any
 from anabranch.errors import ConfigError
 from anabranch.streams import Stream, named
 from anabranch.streams.generated import require_count, require_number
-from anabranch.streams.named import parameters_of
+from anabranch.streams.registry import parameters_of
 
 MICROSECONDS = 1_000_000
 # A stream that never ends: no counter gets there.

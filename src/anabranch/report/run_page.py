@@ -8,13 +8,13 @@ from html import escape
 from anabranch.errors import ConfigError
 from anabranch.printable import printable
 from anabranch.report import interactive
+from anabranch.report.comparison import Row, headers, rows
 from anabranch.report.headline import later_workers, speeds_text, stream_text, value_text
 from anabranch.report.palette import styles
-from anabranch.report.panels import Panel, heading, is_sweep, panels
-from anabranch.report.table import Row, headers, rows
+from anabranch.report.panel import Panel, heading, is_sweep, panels
 from anabranch.report.units import count, duration
 from anabranch.simulate.result import Result
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 # The policy lets the page load nothing from anywhere: what it needs is in it.
 _HEAD = """<!DOCTYPE html>

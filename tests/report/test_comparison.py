@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from anabranch.report import markdown, table
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 
 def _text(cells, width=100):

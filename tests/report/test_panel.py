@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anabranch import metrics
-from anabranch.report.panels import (
+from anabranch.report.panel import (
     MAX_POINTS,
     heading,
     imbalance_over_time,
@@ -14,7 +14,7 @@ from anabranch.report.panels import (
     loads,
     panels,
 )
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 
 def test_a_single_run_has_four_panels(make_cell):

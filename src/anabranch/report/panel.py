@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from anabranch import metrics
 from anabranch.report.headline import headline, value_text
 from anabranch.report.units import number
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 Values = NDArray[np.float64]
 

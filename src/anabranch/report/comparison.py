@@ -17,7 +17,7 @@ from rich.text import Text
 from anabranch.printable import printable
 from anabranch.report import units
 from anabranch.report.headline import value_text
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from anabranch.errors import ConfigError
 from anabranch.report import static
-from anabranch.report.page import page
-from anabranch.report.panels import heading, loads, panels
+from anabranch.report.panel import heading, loads, panels
+from anabranch.report.run_page import page
 from anabranch.simulate.result import Result
-from anabranch.simulate.sweep import Cell
+from anabranch.simulate.sweeps import Cell
 
 ENDINGS = (*static.ENDINGS, ".html")
 
