@@ -63,9 +63,10 @@ def test_a_batch_that_lacks_the_report_of_a_worker_is_not_there(ledger):
 
 
 @pytest.mark.parametrize("metrics", [batch_metrics, chain_metrics])
-@pytest.mark.parametrize("folder", ["nowhere", "something else"])
+@pytest.mark.parametrize("folder", ["nowhere", "something else", "a file"])
 def test_a_folder_that_is_no_ledger_is_refused(tmp_path, metrics, folder):
     (tmp_path / "something else" / "part").mkdir(parents=True)
+    (tmp_path / "a file").touch()
     with pytest.raises(InputError, match=f"no ledger at .*{folder}; name the folder"):
         metrics(str(tmp_path / folder), progress(0, rows=40))
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.aggregates import Aggregate, CollectN, Count, Max, Sum, TopK
+from anabranch.chain import answers_of, chain
 from anabranch.groupings import PartialKeyGrouping, WChoices
 from anabranch.spark import Balanced, balance
 from anabranch.spark.merging.fingerprint import refusal
@@ -207,3 +208,20 @@ def test_what_a_function_returns_is_refused_where_it_is_merged_otherwise(spark, 
     assert start(most="max", n="sum") == {"most": 100, "n": 20}
     with pytest.raises(Exception, match="STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"):
         start(most="max", n="max")
+
+
+def test_aggregates_of_a_chain_in_another_order_go_on_and_others_are_refused(spark, tmp_path):
+    """Without a ledger, which would know the operators and their keys."""
+
+    def start(key: str = "v", **aggregates: Aggregate) -> dict[str, Any]:
+        numbers(tmp_path / "files", len(list(tmp_path.glob("files/*"))))
+        begun = chain(stream_of(spark, tmp_path / "files"), 2).then("key", **aggregates)
+        answers = answers_of(begun.then(key, "last", n=Count()).answers(), "key")
+        return run(answers.drop("key"), tmp_path / "checkpoint").tables[-1].to_pylist()[-1]
+
+    assert start(n=Count(), s=Sum("v")) == {"n": 10, "s": 1000}
+    assert start(s=Sum("v"), n=Count()) == {"s": 2000, "n": 20}
+    for other in ({"n": Sum("v"), "s": Count()}, {"n": Count(), "s": Sum("v"), "key": "w"}):
+        with pytest.raises(Exception, match="STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE") as caught:
+            start(**other)
+        assert refusal(str(caught.value)) is not None

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch.aggregates import Count, Sum
+from anabranch.chain import chain
 from anabranch.spark import balance
 from anabranch.spark.plans.unwritten import UNWRITTEN, attempt, flagged, unwritten_in
 from anabranch.spark.progress import unreported
@@ -85,3 +86,19 @@ def test_a_query_goes_on_when_a_file_takes_the_place_of_its_ledger(
     }
     assert {key: row for (key,), row in done.last(1).items()} == wanted
     assert [unwritten_in(progress) for progress in done.progress] == [0, files, files]
+
+
+@pytest.mark.spark
+def test_a_chain_goes_on_when_a_file_takes_the_place_of_its_ledger(spark: SparkSession, tmp_path: Path, rocksdb):
+    """Its progress counts the tables only, which are decided once a batch."""
+    tables = [pa.table({"key": ["a", "b", "a"], "v": [number, 2, 2]}) for number in range(3)]
+    ledger = tmp_path / "ledger"
+    begun = chain(stream_of(spark, write_files(tmp_path / "in", tables)), 2, ledger=str(ledger))
+    answers = begun.then("key", n=Count()).then("v", n=Count()).answers()
+    done = run(answers, tmp_path / "checkpoint", after_batch={0: Replaced(ledger)})
+    found = {}
+    for row in (row for table in done.tables for row in table.to_pylist()):
+        each = row[row["operator"]]
+        found[row["operator"], each[row["operator"]]] = each["n"]
+    assert found == {("key", "a"): 6, ("key", "b"): 3, ("v", 0): 1, ("v", 1): 1, ("v", 2): 7}
+    assert [unwritten_in(progress) for progress in done.progress] == [0, 1, 1]

@@ -70,7 +70,10 @@ class Ledger:
 
     def check_claimed(self) -> None:
         """Refuse a folder that no query has made its own."""
-        if _SETTINGS not in self._names(""):
+        claimed = False
+        with suppress(NotADirectoryError):
+            claimed = _SETTINGS in self._names("")
+        if not claimed:
             raise InputError(f"there is no ledger at {self.uri}; name the folder that the query got as ledger=…")
 
     def write_report(self, query: str, batch: int, name: str, report: Report) -> None:
