@@ -41,7 +41,7 @@ class StateColumn:
     Parameters
     ----------
     name
-        Unique within the aggregate.
+        An identifier, unique within the aggregate.
     type
         Arrow type. Spark's sum of decimals is wider than its terms: who merges in Spark casts the column back to it.
     merge
@@ -55,6 +55,13 @@ class StateColumn:
     merge: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise ConfigError(f"the name of a state column must be an identifier, such as sum_low, got {self.name!r}")
+        if not isinstance(self.type, pa.DataType):
+            raise ConfigError(
+                f"the type of state column {self.name} must be a pyarrow.DataType, got {self.type!r}; "
+                "write one such as pa.int64()"
+            )
         if self.merge is not None:
             check_merge(self.name, self.merge)
 

@@ -42,6 +42,7 @@ from anabranch.spark.settings import WORKER, Settings, learns
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
 from anabranch.spark.workers.apply import Apply
+from anabranch.spark.workers.own_aggregate import inputs_of, state_of
 from anabranch.spark.workers.worker import Bound, Summary, Worker
 
 
@@ -224,7 +225,7 @@ class Balanced:
         """What workers compute; states lie in an order that does not depend on how aggregates are written."""
         fold = folding(self.df.sparkSession)
         named = sorted(aggregates.items(), key=lambda item: fold(item[0]))
-        bounds = tuple(Bound(name, one, one.state(types), reads[name]) for name, one in named)
+        bounds = tuple(Bound(name, one, state_of(name, one, types), reads[name]) for name, one in named)
         summary = Summary(self.settings.keys, bounds)
         if not self.df.isStreaming:
             return summary
@@ -389,8 +390,9 @@ def types_of(
         taken[fold(name)] = f"{name} is an aggregate"
         if not isinstance(one, Aggregate):
             raise ConfigError(f"{name} must be an aggregate such as {meant(one).aggregate}, got {one!r}")
-        reads[name] = read_by(name, one.inputs, columns, fold)
-        for column, read in zip(one.inputs, reads[name], strict=True):
+        inputs = inputs_of(name, one)
+        reads[name] = read_by(name, inputs, columns, fold)
+        for column, read in zip(inputs, reads[name], strict=True):
             if not isinstance(one, Count):
                 check_collation(f"column {column} of {name}", schema[read].dataType)
             types[column] = types[read] = arrow_of(schema[read].dataType)

@@ -43,6 +43,7 @@ from anabranch.spark.merging.output_mode import running_totals
 from anabranch.spark.merging.resident import on_slots
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.requirements import check_dataframe, check_state_store, parallelism
+from anabranch.spark.workers.own_aggregate import state_of
 from anabranch.spark.workers.worker import Bound, Summary
 
 OPERATOR = "operator"
@@ -160,7 +161,7 @@ class Chain:
         schema = self.stages[-1].sends if self.stages else self.df.schema
         keys = _keys(schema, key)
         types, reads = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
-        bounds = tuple(Bound(each, one, one.state(types), reads[each]) for each, one in aggregates.items())
+        bounds = tuple(Bound(each, one, state_of(each, one, types), reads[each]) for each, one in aggregates.items())
         name = operator or "_".join(keys)
         check_names([read for names in reads.values() for read in names])
         return self._with(_Stage(name, Summary(keys, bounds), types, schema))

@@ -21,6 +21,7 @@ from anabranch.spark.plans.unwritten import attempt, flagged
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.call import Call
+from anabranch.spark.workers.own_aggregate import native_of, result_type_of
 
 # Rows that are grouped at once: bounds a worker's memory by this and its distinct keys.
 _CHUNK = 1 << 20
@@ -122,9 +123,9 @@ class Summary:
         """Call all that tasks will call, with so many rows."""
         merged = self.merge(pa.concat_tables([self.add(_sample(types, n))] * 2))
         for bound in self.bounds:
-            if bound.aggregate.native_result(types) is None:
+            if native_of(bound.name, bound.aggregate, types, bound.columns) is None:
                 states = [array_of(merged[name]) for name in bound.states]
-                bound.result(states, bound.aggregate.result_type(types))
+                bound.result(states, result_type_of(bound.name, bound.aggregate, types))
 
     @property
     def columns(self) -> list[str]:
