@@ -54,6 +54,10 @@ def test_rows_of_csv_that_cannot_be_used_have_a_reason(spark: SparkSession, monk
         "A,abc,1": ("price is not a double: abc", '{"symbol":"A","price":"abc","qty":"1"}'),
         '"A, B",x,1': ("price is not a double: x", '{"symbol":"A, B","price":"x","qty":"1"}'),
         "A,2,3.5": ("quantity (column qty) is not a bigint: 3.5", '{"symbol":"A","price":"2","qty":"3.5"}'),
+        "A,2,9223372036854775808": (
+            "quantity (column qty) is not a bigint: 9223372036854775808",
+            '{"symbol":"A","price":"2","qty":"9223372036854775808"}',
+        ),
         # An empty cell is a null, as ever; other programs write whole numbers with a point.
         "A,,10.0": None,
         "A,1": ("no field quantity (column qty)", "A,1"),
@@ -62,6 +66,19 @@ def test_rows_of_csv_that_cannot_be_used_have_a_reason(spark: SparkSession, monk
     }
     (tmp_path / "a b[1]%20+é.csv").write_text("\n".join([HEADER, *lines]))
     assert malformed(spark, monkeypatch, tmp_path, Vwap()) == [bad for bad in lines.values() if bad]
+
+
+def test_large_whole_numbers_are_exact_or_malformed(spark: SparkSession, monkeypatch, tmp_path: Path):
+    """A double would round the first, and Spark makes the largest bigint of 2^63."""
+    (tmp_path / "a.csv").write_text(f"{HEADER}\nA,1,9007199254740993.0\nA,1,1e3\nA,1,9223372036854775807.0\nA,1,1e30\n")
+    good = FileSource(str(tmp_path)).read(spark, Vwap(), {}).select("quantity")
+    query = good.writeStream.format("memory").queryName(tmp_path.name).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert [row.quantity for row in spark.table(f"`{tmp_path.name}`").collect()] == [9007199254740993, 1000, 2**63 - 1]
+    (tmp_path / "a.csv").unlink()
+    pq.write_table(pa.table({"symbol": ["A"], "price": [1.0], "qty": [2.0**63]}), tmp_path / "a.parquet")
+    found = malformed(spark, monkeypatch, tmp_path, Vwap())
+    assert [reason for reason, _ in found] == ["quantity (column qty) is not a bigint: 9.223372036854776E18"]
 
 
 def test_a_short_line_that_has_what_is_needed_is_good(spark: SparkSession, monkeypatch, tmp_path: Path):

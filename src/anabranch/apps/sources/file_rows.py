@@ -22,6 +22,8 @@ from anabranch.apps.app import App, Field
 from anabranch.apps.balancing import row_columns
 from anabranch.apps.misfits import is_not, misfits
 
+# Every bigint, and fractions: a double would round large numbers.
+_NUMBER = "decimal(38, 18)"
 # What could not be taken apart, as it stands in its file.
 CORRUPT = "__anabranch_corrupt"
 REASON = "__anabranch_reason"
@@ -94,8 +96,11 @@ class FileRows:
         if field.type != "bigint" or not self._is_column(text):
             return value.cast(field.type) if field.type == "string" else value.try_cast(field.type)
         if isinstance(given, StringType):
-            return F.coalesce(value.try_cast("bigint"), _whole(value.try_cast("double")))
-        return _whole(value) if isinstance(given, DoubleType | FloatType | DecimalType) else value.try_cast("bigint")
+            return F.coalesce(value.try_cast("bigint"), _whole(value.try_cast(_NUMBER)))
+        if isinstance(given, DoubleType | FloatType):
+            # Spark casts the double 2^63, which is one too large, to the largest bigint.
+            return F.when(value < 2.0**63, _whole(value))
+        return _whole(value) if isinstance(given, DecimalType) else value.try_cast("bigint")
 
     def _unreadable(self, chosen: Mapping[Field, str]) -> Column:
         """The reason why a row could not be taken apart, or why a column that an expression needs could not be read."""
