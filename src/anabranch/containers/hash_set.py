@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U64
 from anabranch.containers.slot_table import home
 from anabranch.kernels import njit
 
@@ -41,7 +41,7 @@ class HashSet:
 
 
 @njit(cache=True, inline="always")
-def insert(table: NDArray[np.uint64], size: NDArray[np.int64], value: np.uint64) -> bool:
+def insert(table: U64, size: I64, value: np.uint64) -> bool:
     """Put `value` into the set; whether it was new."""
     if value == 0:
         value = np.uint64(1)
@@ -57,7 +57,7 @@ def insert(table: NDArray[np.uint64], size: NDArray[np.int64], value: np.uint64)
 
 
 @njit(cache=True)
-def _rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
+def _rehash(old: U64, new: U64) -> None:
     unused = np.zeros(1, dtype=np.int64)
     for i in range(len(old)):
         if old[i] != 0:
@@ -72,7 +72,7 @@ class KeyCounts:
         self._counts = np.zeros(1024, dtype=np.int64)
         self._size = np.zeros(1, dtype=np.int64)
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         """Count these keys."""
         done = 0
         while done < len(keys):
@@ -80,7 +80,7 @@ class KeyCounts:
                 self._grow()
             done = _count(keys, done, self._keys, self._counts, self._size)
 
-    def result(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def result(self) -> tuple[U64, I64]:
         """Distinct keys and their counts."""
         used = self._counts > 0
         return self._keys[used], self._counts[used]
@@ -93,7 +93,7 @@ class KeyCounts:
 
 
 @njit(cache=True, inline="always")
-def _place_of(key: np.uint64, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
+def _place_of(key: np.uint64, keys: U64, counts: I64) -> int:
     mask = len(keys) - 1
     at = home(key, mask)
     while counts[at] > 0 and keys[at] != key:
@@ -102,13 +102,7 @@ def _place_of(key: np.uint64, keys: NDArray[np.uint64], counts: NDArray[np.int64
 
 
 @njit(cache=True)
-def _count(
-    new: NDArray[np.uint64],
-    start: int,
-    keys: NDArray[np.uint64],
-    counts: NDArray[np.int64],
-    size: NDArray[np.int64],
-) -> int:
+def _count(new: U64, start: int, keys: U64, counts: I64, size: I64) -> int:
     for i in range(start, len(new)):
         at = _place_of(new[i], keys, counts)
         if counts[at] == 0:
@@ -121,9 +115,7 @@ def _count(
 
 
 @njit(cache=True)
-def _place(
-    keys: NDArray[np.uint64], counts: NDArray[np.int64], to_keys: NDArray[np.uint64], to_counts: NDArray[np.int64]
-) -> None:
+def _place(keys: U64, counts: I64, to_keys: U64, to_counts: I64) -> None:
     for i in range(len(keys)):
         at = _place_of(keys[i], to_keys, to_counts)
         to_keys[at] = keys[i]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers.slot_table import home
 from anabranch.kernels import njit
 
@@ -35,18 +36,18 @@ class KeyTable:
         self.workers = np.full(2 * len(keys), EMPTY, dtype=np.int32)
         _move(keys, workers, self.keys, self.workers)
 
-    def insert(self, keys: NDArray[np.uint64], workers: NDArray[np.int32]) -> None:
+    def insert(self, keys: U64, workers: I32) -> None:
         """Put distinct new keys into the table."""
         while (int(self.size[0]) + len(keys)) * 2 >= len(self.keys):
             self.grow()
         _move(keys, workers, self.keys, self.workers)
         self.size[0] += len(keys)
 
-    def look_up(self, keys: NDArray[np.uint64], homes: NDArray[np.int32], out: NDArray[np.int32]) -> None:
+    def look_up(self, keys: U64, homes: I32, out: I32) -> None:
         """Worker of each key, its home where the table does not have it."""
         _look_up(keys, homes, self.keys, self.workers, out)
 
-    def renumber(self, previous: NDArray[np.int64]) -> None:
+    def renumber(self, previous: I64) -> None:
         """Follow a change of workers; `previous[i]` is the old index of the worker now at i."""
         placed = self.workers >= 0
         new_index = np.full(int(max(previous.max(initial=0), self.workers.max(initial=0))) + 1, UNPLACED, np.int32)
@@ -66,7 +67,7 @@ class KeyTable:
 
 
 @njit(cache=True, inline="always")
-def place_of(key: np.uint64, keys: NDArray[np.uint64], workers: NDArray[np.int32]) -> int:
+def place_of(key: np.uint64, keys: U64, workers: I32) -> int:
     """Where `key` is in the table, or the empty place where it belongs."""
     mask = len(keys) - 1
     at = home(key, mask)
@@ -76,9 +77,7 @@ def place_of(key: np.uint64, keys: NDArray[np.uint64], workers: NDArray[np.int32
 
 
 @njit(cache=True)
-def _move(
-    keys: NDArray[np.uint64], workers: NDArray[np.int32], to_keys: NDArray[np.uint64], to_workers: NDArray[np.int32]
-) -> None:
+def _move(keys: U64, workers: I32, to_keys: U64, to_workers: I32) -> None:
     for i in range(len(keys)):
         if workers[i] != EMPTY:
             at = place_of(keys[i], to_keys, to_workers)
@@ -87,13 +86,7 @@ def _move(
 
 
 @njit(cache=True)
-def _look_up(
-    keys: NDArray[np.uint64],
-    homes: NDArray[np.int32],
-    table_keys: NDArray[np.uint64],
-    table_workers: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
+def _look_up(keys: U64, homes: I32, table_keys: U64, table_workers: I32, out: I32) -> None:
     for i in range(len(keys)):
         worker = table_workers[place_of(keys[i], table_keys, table_workers)]
         out[i] = worker if worker >= 0 else homes[i]

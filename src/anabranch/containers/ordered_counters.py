@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.kernels import njit
 
 
@@ -24,11 +24,11 @@ class OrderedCounters(NamedTuple):
     position of block b; `free` is a stack of unused blocks with its height in the last cell.
     """
 
-    count: NDArray[np.int64]  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
-    order: NDArray[np.int32]
-    items: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    free: NDArray[np.int32]
+    count: I64  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
+    order: I32
+    items: I32
+    blocks: I32
+    free: I32
 
 
 def zeros(n: int, rotation: int = 0) -> OrderedCounters:
@@ -44,14 +44,14 @@ def zeros(n: int, rotation: int = 0) -> OrderedCounters:
     return counters
 
 
-def holding(count: NDArray[np.int64], rotation: int = 0) -> OrderedCounters:
+def holding(count: I64, rotation: int = 0) -> OrderedCounters:
     """Counters that hold these counts."""
     counters = zeros(len(count))
     assign(counters, count, rotation)
     return counters
 
 
-def assign(counters: OrderedCounters, count: NDArray[np.int64], rotation: int = 0) -> None:
+def assign(counters: OrderedCounters, count: I64, rotation: int = 0) -> None:
     """Set all counts at once."""
     n = len(count)
     tie = (np.arange(n) - rotation) % n
@@ -61,13 +61,7 @@ def assign(counters: OrderedCounters, count: NDArray[np.int64], rotation: int = 
 
 
 @njit(cache=True)
-def _arrange(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-) -> None:
+def _arrange(count: I64, order: I32, items: I32, blocks: I32, free: I32) -> None:
     n = len(order)
     block = -1
     for position in range(n):
@@ -84,15 +78,7 @@ def _arrange(
 
 
 @njit(cache=True, inline="always")
-def increment(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    item: int,
-    amount: int,
-) -> None:
+def increment(count: I64, order: I32, items: I32, blocks: I32, free: I32, item: int, amount: int) -> None:
     """Add `amount` ≥ 1 to `item`, which passes over one block at a time until the order holds again."""
     n = len(order)
     target = count[item] + amount

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.kernels import njit
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def empty(capacity: int) -> NDArray[np.int32]:
+def empty(capacity: int) -> I32:
     """A table with room for `capacity` slots, at most a quarter full."""
     size = 4
     while size < 4 * capacity:
@@ -28,7 +28,7 @@ def home(key: np.uint64, mask: int) -> int:
 
 
 @njit(cache=True, inline="always")
-def place_of(key: np.uint64, keys: NDArray[np.uint64], table: NDArray[np.int32]) -> int:
+def place_of(key: np.uint64, keys: U64, table: I32) -> int:
     """Where `key` is in the table, or the empty place where it belongs."""
     mask = len(table) - 1
     at = home(key, mask)
@@ -38,7 +38,7 @@ def place_of(key: np.uint64, keys: NDArray[np.uint64], table: NDArray[np.int32])
 
 
 @njit(cache=True, inline="always")
-def delete(gap: int, keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32]) -> None:
+def delete(gap: int, keys: U64, table: I32, where: I32) -> None:
     """Empty the place `gap`; keys behind it move up, so that probing never meets a tombstone."""
     mask = len(table) - 1
     at = gap
@@ -55,7 +55,7 @@ def delete(gap: int, keys: NDArray[np.uint64], table: NDArray[np.int32], where: 
 
 
 @njit(cache=True)
-def fill(keys: NDArray[np.uint64], table: NDArray[np.int32], where: NDArray[np.int32], n: int) -> None:
+def fill(keys: U64, table: I32, where: I32, n: int) -> None:
     """Empty the table and enter the first `n` slots, whose keys are distinct."""
     table[:] = 0
     for slot in range(n):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.groupings.grouping import Grouping, Router, of_workers
 from anabranch.groupings.plan import PLANS_AVERAGED, Plan, Report
 
@@ -64,7 +64,7 @@ class MeasuringRouter(Router):
             self.reports[:] = plan.version + 1
             self._estimate_speeds()
 
-    def _resize_speeds(self, previous: NDArray[np.int64]) -> None:
+    def _resize_speeds(self, previous: I64) -> None:
         """Newcomers are taken for average ones."""
         stayed = previous >= 0
         reports = np.zeros(self.n_workers)

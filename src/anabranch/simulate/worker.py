@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anabranch import metrics
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers.hash_set import HashSet, insert
 from anabranch.groupings import Report
 from anabranch.kernels import njit
@@ -46,7 +46,7 @@ class Workers:
         """Tuples that the workers alive serve while one of speed 1 serves one."""
         return float(self.speeds[self.alive].sum())
 
-    def receive(self, keys: NDArray[np.uint64], workers: NDArray[np.int32], arrivals: NDArray[np.float64]) -> None:
+    def receive(self, keys: U64, workers: I32, arrivals: F64) -> None:
         """Take in tuples, in the order of arrival."""
         n = len(keys)
         self.window_ideal += n / self.capacity
@@ -89,13 +89,7 @@ class Workers:
 
 
 @njit(cache=True)
-def _serve(
-    workers: NDArray[np.int32],
-    arrivals: NDArray[np.float64],
-    service_s: NDArray[np.float64],
-    free_at: NDArray[np.float64],
-    latency: NDArray[np.float64],
-) -> None:
+def _serve(workers: I32, arrivals: F64, service_s: F64, free_at: F64, latency: F64) -> None:
     for i in range(len(workers)):
         worker = workers[i]
         done = max(arrivals[i], free_at[worker]) + service_s[worker]
@@ -104,22 +98,14 @@ def _serve(
 
 
 @njit(cache=True)
-def _bin(latency_bits: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
+def _bin(latency_bits: I64, histogram: I64) -> None:
     for i in range(len(latency_bits)):
         place = (latency_bits[i] >> metrics.LATENCY_SHIFT) - metrics.LATENCY_OFFSET
         histogram[min(max(place, 0), len(histogram) - 1)] += 1
 
 
 @njit(cache=True)
-def _load(
-    workers: NDArray[np.int32],
-    work: NDArray[np.float64],
-    alive: NDArray[np.int64],
-    loads: NDArray[np.float64],
-    window_loads: NDArray[np.float64],
-    tuples: NDArray[np.int64],
-    samples: NDArray[np.float64],
-) -> None:
+def _load(workers: I32, work: F64, alive: I64, loads: F64, window_loads: F64, tuples: I64, samples: F64) -> None:
     """Add up loads; `samples` holds the tuples so far and the sums of I(t) and I(t)/t over every 1000th tuple."""
     seen = np.int64(samples[0])
     for i in range(len(workers)):
@@ -141,16 +127,16 @@ def _load(
 
 @njit(cache=True)
 def _hold(
-    keys: NDArray[np.uint64],
-    workers: NDArray[np.int32],
-    all_keys: NDArray[np.uint64],
-    n_keys: NDArray[np.int64],
-    all_pairs: NDArray[np.uint64],
-    n_pairs: NDArray[np.int64],
-    window_keys: NDArray[np.uint64],
-    n_window_keys: NDArray[np.int64],
-    window_pairs: NDArray[np.uint64],
-    n_window_pairs: NDArray[np.int64],
+    keys: U64,
+    workers: I32,
+    all_keys: U64,
+    n_keys: I64,
+    all_pairs: U64,
+    n_pairs: I64,
+    window_keys: U64,
+    n_window_keys: I64,
+    window_pairs: U64,
+    n_window_pairs: I64,
 ) -> None:
     """Note keys and pairs. What the window has seen already is in the large sets too, and need not touch them."""
     for i in range(len(keys)):

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64, Bools
 from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
@@ -24,13 +24,13 @@ class CoinArrays(NamedTuple):
     whether it was appended. ``sizes[1]`` counts the synopsis updates; `draws[0]` the random numbers drawn so far.
     """
 
-    keys: NDArray[np.uint64]
-    bits: NDArray[np.uint64]
-    hot: NDArray[np.bool_]
-    table: NDArray[np.int32]
-    where: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    draws: NDArray[np.uint64]
+    keys: U64
+    bits: U64
+    hot: Bools
+    table: I32
+    where: I32
+    sizes: I64
+    draws: U64
 
 
 class CoinSynopsis:
@@ -101,23 +101,23 @@ class CoinSynopsis:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.state)
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         """Flip the coin for each key."""
         changes = np.empty(len(self.state.keys) + 1, dtype=np.uint64)
         _update(*self.state, keys, self.r, self.l, self.p, self.zeta, np.uint64(self.seed), changes)
 
-    def is_hot(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def is_hot(self, keys: U64) -> Bools:
         """Whether each key is hot now."""
         out = np.zeros(len(keys), dtype=np.bool_)
         _is_hot(self.state.keys, self.state.hot, self.state.table, keys, out)
         return out
 
-    def hot_keys(self) -> NDArray[np.uint64]:
+    def hot_keys(self) -> U64:
         """Keys that are hot now."""
         n = len(self)
         return self.state.keys[:n][self.state.hot[:n]]
 
-    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def estimate(self, keys: U64) -> I64:
         """Order of magnitude of each key's recent count: 2^(r + highest bit + 1), 0 for keys not in the synopsis."""
         out = np.zeros(len(keys), dtype=np.int64)
         _estimate(self.state.keys, self.state.bits, self.state.table, keys, self.r, out)
@@ -127,12 +127,12 @@ class CoinSynopsis:
         """Add another synopsis: the bits of both."""
         self.load(*pool([self.entries(), other.entries()]))
 
-    def entries(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def entries(self) -> tuple[U64, U64]:
         """Keys and bit vectors, with `HOT` set for hot keys: they stay hot until all other bits are gone."""
         n = len(self)
         return self.state.keys[:n].copy(), self.state.bits[:n] | np.where(self.state.hot[:n], HOT, np.uint64(0))
 
-    def load(self, keys: NDArray[np.uint64], bits: NDArray[np.uint64]) -> None:
+    def load(self, keys: U64, bits: U64) -> None:
         """Become a synopsis of what `entries` gave, of the highest bits where there are too many."""
         kept = np.argsort(bits, kind="stable")[::-1][: len(self.state.keys)]
         n = len(kept)
@@ -143,9 +143,9 @@ class CoinSynopsis:
         slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
 
 
-def are_hot(bits: NDArray[np.uint64], zeta: int) -> NDArray[np.bool_]:
+def are_hot(bits: U64, zeta: int) -> Bools:
     """Whether bit vectors as `CoinSynopsis.entries` gives them are of hot keys."""
-    hot: NDArray[np.bool_] = (bits & HOT > 0) | (np.bitwise_count(bits & ~HOT) >= zeta)
+    hot: Bools = (bits & HOT > 0) | (np.bitwise_count(bits & ~HOT) >= zeta)
     return hot
 
 
@@ -159,9 +159,7 @@ def check_coin(r: int, l: int, p: float, zeta: int) -> None:  # noqa: E741
         raise ConfigError(f"zeta must be from 1 to l = {l}, got {zeta}")
 
 
-def pool(
-    entries: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def pool(entries: list[tuple[U64, U64]]) -> tuple[U64, U64]:
     """Keys and bit vectors of several synopses; a key that several have gets the bits of all."""
     keys, inverse = np.unique(np.concatenate([keys for keys, _ in entries]), return_inverse=True)
     bits = np.zeros(len(keys), dtype=np.uint64)
@@ -169,9 +167,7 @@ def pool(
     return keys, bits
 
 
-def shifted(
-    keys: NDArray[np.uint64], bits: NDArray[np.uint64], n: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def shifted(keys: U64, bits: U64, n: int) -> tuple[U64, U64]:
     """Keys and bit vectors after n declines of each; those that are left hot stay so."""
     left = (bits & ~HOT) >> np.uint64(n)
     kept = left > 0
@@ -179,7 +175,7 @@ def shifted(
 
 
 @njit(cache=True, inline="always")
-def draw(draws: NDArray[np.uint64], seed: np.uint64) -> np.uint64:
+def draw(draws: U64, seed: np.uint64) -> np.uint64:
     """The next random number: splitmix64 of a counter, so that a restored synopsis goes on as before."""
     draws[0] += np.uint64(1)
     x = (draws[0] + seed * np.uint64(0xD1342543DE82EF95)) * _GOLDEN
@@ -190,20 +186,20 @@ def draw(draws: NDArray[np.uint64], seed: np.uint64) -> np.uint64:
 
 @njit(cache=True)
 def record(
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
+    keys: U64,
+    bits: U64,
+    hot: Bools,
+    table: I32,
+    where: I32,
+    sizes: I64,
+    draws: U64,
     key: np.uint64,
     heads: int,
     l: int,  # noqa: E741
     p: float,
     zeta: int,
     seed: np.uint64,
-    changes: NDArray[np.uint64],
+    changes: U64,
 ) -> tuple[bool, int]:
     """One synopsis update by a tuple with `heads` beyond r: set its bit, then decline.
 
@@ -243,16 +239,16 @@ def _popcount(x: np.uint64) -> int:
 
 @njit(cache=True)
 def _decline(
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
+    keys: U64,
+    bits: U64,
+    hot: Bools,
+    table: I32,
+    where: I32,
+    sizes: I64,
+    draws: U64,
     p: float,
     seed: np.uint64,
-    changes: NDArray[np.uint64],
+    changes: U64,
 ) -> int:
     """Shift each vector with probability p. From the last slot down, for an eviction moves the last slot's key."""
     deleted = 0
@@ -292,20 +288,20 @@ def heads_of(number: np.uint64) -> int:
 
 @njit(cache=True)
 def _update(
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
-    new: NDArray[np.uint64],
+    keys: U64,
+    bits: U64,
+    hot: Bools,
+    table: I32,
+    where: I32,
+    sizes: I64,
+    draws: U64,
+    new: U64,
     r: int,
     l: int,  # noqa: E741
     p: float,
     zeta: int,
     seed: np.uint64,
-    changes: NDArray[np.uint64],
+    changes: U64,
 ) -> None:
     mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
     for i in range(len(new)):
@@ -316,27 +312,14 @@ def _update(
 
 
 @njit(cache=True)
-def _is_hot(
-    keys: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    asked: NDArray[np.uint64],
-    out: NDArray[np.bool_],
-) -> None:
+def _is_hot(keys: U64, hot: Bools, table: I32, asked: U64, out: Bools) -> None:
     for i in range(len(asked)):
         slot = table[slot_table.place_of(asked[i], keys, table)] - 1
         out[i] = slot >= 0 and hot[slot]
 
 
 @njit(cache=True)
-def _estimate(
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    asked: NDArray[np.uint64],
-    r: int,
-    out: NDArray[np.int64],
-) -> None:
+def _estimate(keys: U64, bits: U64, table: I32, asked: U64, r: int, out: I64) -> None:
     for i in range(len(asked)):
         slot = table[slot_table.place_of(asked[i], keys, table)] - 1
         if slot >= 0:

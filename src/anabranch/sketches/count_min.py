@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U64
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
@@ -63,7 +63,7 @@ class CountMin:
         """Bytes of its grid."""
         return self.grid.nbytes
 
-    def update(self, keys: NDArray[np.uint64], counts: NDArray[np.int64] | None = None) -> None:
+    def update(self, keys: U64, counts: I64 | None = None) -> None:
         """Count each key once, or `counts[i]` times."""
         weights = np.ones(len(keys), dtype=np.int64) if counts is None else counts.astype(np.int64)
         if len(weights) != len(keys):
@@ -73,7 +73,7 @@ class CountMin:
         _update(self.grid, keys, weights, np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF))
         self.total += int(weights.sum())
 
-    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def estimate(self, keys: U64) -> I64:
         """Upper bound of each key's count."""
         out = np.empty(len(keys), dtype=np.int64)
         _estimate(self.grid, keys, np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF), out)
@@ -97,14 +97,14 @@ def _column(key: np.uint64, row: int, seed: np.uint64, width: int) -> int:
 
 
 @njit(cache=True)
-def _update(grid: NDArray[np.int64], keys: NDArray[np.uint64], weights: NDArray[np.int64], seed: np.uint64) -> None:
+def _update(grid: I64, keys: U64, weights: I64, seed: np.uint64) -> None:
     for i in range(len(keys)):
         for row in range(grid.shape[0]):
             grid[row, _column(keys[i], row, seed, grid.shape[1])] += weights[i]
 
 
 @njit(cache=True)
-def _estimate(grid: NDArray[np.int64], keys: NDArray[np.uint64], seed: np.uint64, out: NDArray[np.int64]) -> None:
+def _estimate(grid: I64, keys: U64, seed: np.uint64, out: I64) -> None:
     for i in range(len(keys)):
         least = grid[0, _column(keys[i], 0, seed, grid.shape[1])]
         for row in range(1, grid.shape[0]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U16, U64, Bools
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 
@@ -67,17 +67,17 @@ class CountingBloomFilter:
         """Bytes of its counters."""
         return self.cells.nbytes
 
-    def append(self, keys: NDArray[np.uint64]) -> None:
+    def append(self, keys: U64) -> None:
         """Put keys in."""
         for key in keys:
             append(self.cells, self.n_hashes, key)
 
-    def delete(self, keys: NDArray[np.uint64]) -> None:
+    def delete(self, keys: U64) -> None:
         """Take keys out; those that are not in it are left alone."""
         for key in keys:
             delete(self.cells, self.n_hashes, key)
 
-    def contains(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def contains(self, keys: U64) -> Bools:
         """Whether each key seems to be in it."""
         out = np.empty(len(keys), dtype=np.bool_)
         _contains(self.cells, self.n_hashes, keys, out)
@@ -94,7 +94,7 @@ def _next(key: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, inline="always")
-def contains(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
+def contains(cells: U16, n_hashes: int, key: np.uint64) -> bool:
     """Whether `key` seems to be in the filter."""
     mask = np.uint64(len(cells) - 1)
     for _ in range(n_hashes):
@@ -105,7 +105,7 @@ def contains(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
 
 
 @njit(cache=True)
-def append(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> None:
+def append(cells: U16, n_hashes: int, key: np.uint64) -> None:
     """Put `key` in; a counter that is full stays full."""
     mask = np.uint64(len(cells) - 1)
     for _ in range(n_hashes):
@@ -116,7 +116,7 @@ def append(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> None:
 
 
 @njit(cache=True)
-def delete(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
+def delete(cells: U16, n_hashes: int, key: np.uint64) -> bool:
     """Take `key` out; whether it was in."""
     if not contains(cells, n_hashes, key):
         return False
@@ -130,6 +130,6 @@ def delete(cells: NDArray[np.uint16], n_hashes: int, key: np.uint64) -> bool:
 
 
 @njit(cache=True)
-def _contains(cells: NDArray[np.uint16], n_hashes: int, keys: NDArray[np.uint64], out: NDArray[np.bool_]) -> None:
+def _contains(cells: U16, n_hashes: int, keys: U64, out: Bools) -> None:
     for i in range(len(keys)):
         out[i] = contains(cells, n_hashes, keys[i])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
@@ -21,14 +21,14 @@ class EpochArrays(NamedTuple):
     slots in use and the tuples of the current epoch.
     """
 
-    counts: NDArray[np.float64]
-    keys: NDArray[np.uint64]
-    table: NDArray[np.int32]
-    where: NDArray[np.int32]
-    heap: NDArray[np.int32]
-    floors: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    sizes: NDArray[np.int64]
+    counts: F64
+    keys: U64
+    table: I32
+    where: I32
+    heap: I32
+    floors: F64
+    sums: F64
+    sizes: I64
 
 
 class EpochCounters:
@@ -99,17 +99,17 @@ class EpochCounters:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.state)
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         """Count each key once."""
         _update(*self.state, keys, self.epoch, self.alpha)
 
-    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def estimate(self, keys: U64) -> F64:
         """Decayed count of each key; the least count for keys that have no counter once all counters are taken."""
         out = np.zeros(len(keys))
         _estimate(*self.state, keys, out)
         return out
 
-    def top(self, n: int | None = None) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    def top(self, n: int | None = None) -> tuple[U64, F64]:
         """Keys and counts of the `n` heaviest (all if None), heaviest first."""
         used = int(self.state.sizes[0])
         counts, keys = self.state.counts[:used], self.state.keys[:used]
@@ -124,7 +124,7 @@ class EpochCounters:
         np.add.at(counts, inverse, np.concatenate([counts for _, counts in both]))
         self.load(keys, counts, self.total + other.total)
 
-    def load(self, keys: NDArray[np.uint64], counts: NDArray[np.float64], total: float) -> None:
+    def load(self, keys: U64, counts: F64, total: float) -> None:
         """Become a sketch of these counters, the heaviest of them, at the start of an epoch."""
         kept = np.lexsort((keys, -counts))[: self.capacity]
         n = len(kept)
@@ -142,7 +142,7 @@ def _less(count_a: float, slot_a: int, count_b: float, slot_b: int) -> bool:
 
 
 @njit(cache=True)
-def _sift_down(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int, size: int) -> None:
+def _sift_down(heap: I32, floors: F64, at: int, size: int) -> None:
     slot = heap[at]
     floor = floors[at]
     while True:
@@ -163,7 +163,7 @@ def _sift_down(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int, si
 
 
 @njit(cache=True)
-def _sift_up(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int) -> None:
+def _sift_up(heap: I32, floors: F64, at: int) -> None:
     slot = heap[at]
     floor = floors[at]
     while at > 0:
@@ -178,7 +178,7 @@ def _sift_up(heap: NDArray[np.int32], floors: NDArray[np.float64], at: int) -> N
 
 
 @njit(cache=True)
-def _heapify(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArray[np.float64], size: int) -> None:
+def _heapify(counts: F64, heap: I32, floors: F64, size: int) -> None:
     for at in range(size):
         heap[at] = at
         floors[at] = counts[at]
@@ -188,7 +188,7 @@ def _heapify(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArr
 
 
 @njit(cache=True)
-def _least(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArray[np.float64], size: int) -> int:
+def _least(counts: F64, heap: I32, floors: F64, size: int) -> int:
     """The slot with the least count, the lowest of several: slots that have grown leave the top until one has not."""
     while floors[0] < counts[heap[0]]:
         floors[0] = counts[heap[0]]
@@ -197,14 +197,7 @@ def _least(counts: NDArray[np.float64], heap: NDArray[np.int32], floors: NDArray
 
 
 @njit(cache=True)
-def end_epoch(
-    counts: NDArray[np.float64],
-    heap: NDArray[np.int32],
-    floors: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    alpha: float,
-) -> None:
+def end_epoch(counts: F64, heap: I32, floors: F64, sums: F64, sizes: I64, alpha: float) -> None:
     """Counts decay. Those so small that they round to the same value change their order, hence the new heap."""
     sizes[1] = 0
     if alpha == 1:
@@ -217,15 +210,7 @@ def end_epoch(
 
 @njit(cache=True)
 def enter(
-    counts: NDArray[np.float64],
-    keys: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    heap: NDArray[np.int32],
-    floors: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    key: np.uint64,
-    at: int,
+    counts: F64, keys: U64, table: I32, where: I32, heap: I32, floors: F64, sizes: I64, key: np.uint64, at: int
 ) -> int:
     """The slot of a new key, in the table's place `at`: a free one, or that of the least count, which it takes over."""
     grows = sizes[0] < len(keys)
@@ -245,7 +230,7 @@ def enter(
 
 
 @njit(cache=True, inline="always")
-def count_once(counts: NDArray[np.float64], sums: NDArray[np.float64], sizes: NDArray[np.int64], slot: int) -> float:
+def count_once(counts: F64, sums: F64, sizes: I64, slot: int) -> float:
     """One more tuple for the key of a slot; its count."""
     counts[slot] += 1
     sums[0] += 1
@@ -256,15 +241,15 @@ def count_once(counts: NDArray[np.float64], sums: NDArray[np.float64], sizes: ND
 
 @njit(cache=True)
 def _update(
-    counts: NDArray[np.float64],
-    keys: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    heap: NDArray[np.int32],
-    floors: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    new: NDArray[np.uint64],
+    counts: F64,
+    keys: U64,
+    table: I32,
+    where: I32,
+    heap: I32,
+    floors: F64,
+    sums: F64,
+    sizes: I64,
+    new: U64,
     epoch: int,
     alpha: float,
 ) -> None:
@@ -280,16 +265,7 @@ def _update(
 
 @njit(cache=True)
 def _estimate(
-    counts: NDArray[np.float64],
-    keys: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    heap: NDArray[np.int32],
-    floors: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    asked: NDArray[np.uint64],
-    out: NDArray[np.float64],
+    counts: F64, keys: U64, table: I32, where: I32, heap: I32, floors: F64, sums: F64, sizes: I64, asked: U64, out: F64
 ) -> None:
     least = counts.min() if sizes[0] == len(keys) else 0.0
     for i in range(len(asked)):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers import ordered_counters, slot_table
 from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
@@ -20,15 +21,15 @@ class Summary(NamedTuple):
     `table` holds slot + 1, and `where[s]` is the place of slot s in it.
     """
 
-    count: NDArray[np.int64]  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
-    order: NDArray[np.int32]
-    items: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    free: NDArray[np.int32]
-    keys: NDArray[np.uint64]
-    error: NDArray[np.int64]
-    table: NDArray[np.int32]
-    where: NDArray[np.int32]
+    count: I64  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
+    order: I32
+    items: I32
+    blocks: I32
+    free: I32
+    keys: U64
+    error: I64
+    table: I32
+    where: I32
 
 
 class SpaceSaving:
@@ -85,7 +86,7 @@ class SpaceSaving:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
-    def update(self, keys: NDArray[np.uint64], counts: NDArray[np.int64] | None = None) -> None:
+    def update(self, keys: U64, counts: I64 | None = None) -> None:
         """Count each key once, or `counts[i]` ≥ 1 times."""
         if counts is not None:
             _check_counts(keys, counts)
@@ -93,14 +94,14 @@ class SpaceSaving:
         _update(*self.summary, keys, amounts)
         self.total += len(keys) if counts is None else int(amounts.sum())
 
-    def estimate(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def estimate(self, keys: U64) -> I64:
         """Upper bound of each key's count."""
         out = np.empty(len(keys), dtype=np.int64)
         summary = self.summary
         _estimate(summary.count, summary.order, summary.keys, summary.table, keys, out)
         return out
 
-    def top(self, n: int | None = None) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    def top(self, n: int | None = None) -> tuple[U64, I64, I64]:
         """Keys, counts and errors of the `n` heaviest (all if None), heaviest first."""
         count = self.summary.count
         used = int(np.count_nonzero(count))
@@ -121,7 +122,7 @@ class SpaceSaving:
         kept = np.lexsort((keys, -counts))[: self.capacity]
         self.load(keys[kept], counts[kept], errors[kept], total)
 
-    def load(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], errors: NDArray[np.int64], total: int) -> None:
+    def load(self, keys: U64, counts: I64, errors: I64, total: int) -> None:
         """Become a sketch of these counters (at most `capacity`)."""
         n = len(keys)
         if n > self.capacity:
@@ -146,14 +147,14 @@ class SpaceSaving:
         self.total = int(arrays["total"][0])
 
 
-def _check_counts(keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
+def _check_counts(keys: U64, counts: I64) -> None:
     if len(counts) != len(keys):
         raise ConfigError(f"keys and counts must be equally long, got {len(keys)} and {len(counts)}")
     if len(counts) and counts.min() < 1:
         raise ConfigError(f"counts must be at least 1, got {counts.min()}")
 
 
-def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[U64, I64, I64]:
     """Counters of both; a key that one of them lacks gets that one's smallest count, as count and as error."""
     keys_a, counts_a, errors_a = a.top()
     keys_b, counts_b, errors_b = b.top()
@@ -173,16 +174,7 @@ def _pooled(a: SpaceSaving, b: SpaceSaving) -> tuple[NDArray[np.uint64], NDArray
 
 
 @njit(cache=True)
-def enter(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    error: NDArray[np.int64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    key: np.uint64,
-    at: int,
-) -> int:
+def enter(count: I64, order: I32, keys: U64, error: I64, table: I32, where: I32, key: np.uint64, at: int) -> int:
     """The slot of a key not monitored, in the table's place `at`: the smallest counter gives way to it."""
     slot = order[0]
     previous = where[slot]
@@ -197,17 +189,17 @@ def enter(
 
 @njit(cache=True)
 def _update(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    error: NDArray[np.int64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    new: NDArray[np.uint64],
-    amounts: NDArray[np.int64],
+    count: I64,
+    order: I32,
+    items: I32,
+    blocks: I32,
+    free: I32,
+    keys: U64,
+    error: I64,
+    table: I32,
+    where: I32,
+    new: U64,
+    amounts: I64,
 ) -> None:
     """Count each key `amounts[i]` times, or once where `amounts` is empty."""
     for i in range(len(new)):
@@ -220,14 +212,7 @@ def _update(
 
 
 @njit(cache=True)
-def _estimate(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    asked: NDArray[np.uint64],
-    out: NDArray[np.int64],
-) -> None:
+def _estimate(count: I64, order: I32, keys: U64, table: I32, asked: U64, out: I64) -> None:
     for i in range(len(asked)):
         slot = table[slot_table.place_of(asked[i], keys, table)] - 1
         out[i] = count[slot] if slot >= 0 else count[order[0]]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anabranch.aggregates.encoding.kll_bytes import HEADER, SINGLE, Levels, read, write
 from anabranch.aggregates.encoding.lists import binaries, bytes_of
 from anabranch.aggregates.encoding.order import sort_within
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import F64, I64
 from anabranch.kernels import njit
 
 
@@ -40,7 +40,7 @@ class Kll:
 
     k: int
 
-    def of(self, groups: Groups, values: NDArray[np.float64]) -> pa.Array:
+    def of(self, groups: Groups, values: F64) -> pa.Array:
         """Sketch of each group from its values, none of which is NaN; null where there is none."""
         # Adding 0.0 turns −0.0 into 0.0, so that the order of equal values leaves no trace.
         ends, items = sort_within(groups.codes, values + 0.0, groups.n)
@@ -54,13 +54,7 @@ class Kll:
         order = np.lexsort((weights, items, codes))
         return self._encode(totals, extremes, items[order], weights[order])
 
-    def _encode(
-        self,
-        totals: NDArray[np.int64],
-        extremes: NDArray[np.float64],
-        items: NDArray[np.float64],
-        weights: NDArray[np.int64],
-    ) -> pa.Array:
+    def _encode(self, totals: I64, extremes: F64, items: F64, weights: I64) -> pa.Array:
         """Sketches from weighted items in the order of groups and values; weights add up to the group's total."""
         heights = np.zeros(len(totals), np.int64)
         while np.any(totals >> heights > self.k):
@@ -75,7 +69,7 @@ class Kll:
 
 
 @njit(cache=True)
-def _first_and_last(ends: NDArray[np.int64], items: NDArray[np.float64]) -> NDArray[np.float64]:
+def _first_and_last(ends: I64, items: F64) -> F64:
     extremes = np.zeros((len(ends) - 1, 2))
     for group in range(len(extremes)):
         if ends[group + 1] > ends[group]:
@@ -84,12 +78,7 @@ def _first_and_last(ends: NDArray[np.int64], items: NDArray[np.float64]) -> NDAr
 
 
 @njit(cache=True)
-def _chosen(
-    totals: NDArray[np.int64],
-    levels: Levels,
-    items: NDArray[np.float64],
-    weights: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _chosen(totals: I64, levels: Levels, items: F64, weights: I64) -> F64:
     """The middle of each block, those of smaller blocks first, as levels follow each other in a sketch."""
     firsts, heights, n_items = levels
     chosen = np.empty(n_items.sum())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 from anabranch.hashing.ring import index_shift, ring_position
@@ -18,10 +18,10 @@ _LINES = 256
 class Lines(NamedTuple):
     """Long candidate lists that kernels keep: the lists, whose each is, how long it is, and the ring's owners."""
 
-    lists: NDArray[np.int32]
-    keys: NDArray[np.uint64]
-    sizes: NDArray[np.int32]
-    owners: NDArray[np.int32]
+    lists: I32
+    keys: U64
+    sizes: I32
+    owners: I32
 
 
 class Candidates:
@@ -41,7 +41,7 @@ class Candidates:
         As for `HashRing`.
     """
 
-    def __init__(self, workers: NDArray[np.int32], kind: str, virtual_nodes: int, seed: int) -> None:
+    def __init__(self, workers: I32, kind: str, virtual_nodes: int, seed: int) -> None:
         self.n_workers = len(workers)
         self.seed = seed
         self.ring: HashRing | None = None
@@ -58,7 +58,7 @@ class Candidates:
             owners=owners,
         )
 
-    def pairs(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: U64) -> tuple[I32, I32, I32]:
         """First and second candidate of each key, and its place on the ring."""
         if self.ring is None:
             first = np.zeros(len(keys), dtype=np.int32)
@@ -72,9 +72,7 @@ class Candidates:
 
 
 @njit(cache=True)
-def _modulo_pairs(
-    keys: NDArray[np.uint64], n_workers: np.uint64, first: NDArray[np.int32], second: NDArray[np.int32]
-) -> None:
+def _modulo_pairs(keys: U64, n_workers: np.uint64, first: I32, second: I32) -> None:
     for i in range(len(keys)):
         a = (keys[i] >> np.uint64(32)) % n_workers
         distance = (keys[i] & np.uint64(0xFFFFFFFF)) % (n_workers - np.uint64(1)) + np.uint64(1)
@@ -83,16 +81,14 @@ def _modulo_pairs(
 
 
 @njit(cache=True)
-def _places(
-    keys: NDArray[np.uint64], points: NDArray[np.uint64], index: NDArray[np.int32], out: NDArray[np.int32]
-) -> None:
+def _places(keys: U64, points: U64, index: I32, out: I32) -> None:
     shift = index_shift(index)
     for i in range(len(keys)):
         out[i] = ring_position(keys[i], points, index, shift)
 
 
 @njit(cache=True)
-def _second_owners(owners: NDArray[np.int32]) -> NDArray[np.int32]:
+def _second_owners(owners: I32) -> I32:
     """The first owner clockwise of each point that is another than the point's own; the same if there is no other."""
     n = len(owners)
     out = np.empty(n, dtype=np.int32)
@@ -107,9 +103,7 @@ def _second_owners(owners: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @njit(cache=True)
-def fill_line(
-    line: NDArray[np.int32], d: int, first: int, second: int, place: int, owners: NDArray[np.int32], n_workers: int
-) -> None:
+def fill_line(line: I32, d: int, first: int, second: int, place: int, owners: I32, n_workers: int) -> None:
     """Write the first `d` candidates into `line`."""
     if len(owners) == 0:
         candidate_sequence(first, second, n_workers, line[:d])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers import ordered_counters
 from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
@@ -88,7 +89,7 @@ class _ConsistentRouter(Router):
     def _virtual_rotation(self) -> int:
         return self.source * len(self.owners) // self.n_sources
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         keys = reseed(keys, self.seed)
         _route(keys, self.owners, *self.loads, self.total, self.grouping.epsilon, self.grouping.max_rehashes, out)
 
@@ -112,7 +113,7 @@ class _ConsistentRouter(Router):
             if len(owned) > 1:
                 self.owners[owned[-1]] = idle
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         """Virtual workers of a worker that left are dealt out by what each has; a newcomer takes an equal share."""
         index = {int(old): new for new, old in enumerate(previous) if old >= 0}
         owners = np.array([index.get(int(owner), -1) for owner in self.owners], dtype=np.int32)
@@ -145,17 +146,17 @@ class _ConsistentRouter(Router):
 
 @njit(cache=True)
 def _route(
-    keys: NDArray[np.uint64],
-    owners: NDArray[np.int32],
-    loads: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    total: NDArray[np.int64],
+    keys: U64,
+    owners: I32,
+    loads: I64,
+    order: I32,
+    items: I32,
+    blocks: I32,
+    free: I32,
+    total: I64,
     epsilon: float,
     max_rehashes: int,
-    out: NDArray[np.int32],
+    out: I32,
 ) -> None:
     n = len(owners)
     for i in range(len(keys)):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
@@ -118,7 +119,7 @@ class _DistributionAwareRouter(Router):
         self.table = KeyTable()
         self.seen = np.zeros(1, dtype=np.int64)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         left = max(0, self.grouping.learning - int(self.seen[0]))
         learned = keys[:left]
         if len(learned):
@@ -133,7 +134,7 @@ class _DistributionAwareRouter(Router):
             homes = self.mapping[self._bucket(rest)]
             self.table.look_up(rest, homes, out[left:])
 
-    def _bucket(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def _bucket(self, keys: U64) -> I32:
         return MultiplyShift().first(reseed(keys, _BUCKET_SEED), len(self.buckets), self.seed)
 
     def _map(self) -> None:
@@ -156,7 +157,7 @@ class _DistributionAwareRouter(Router):
         keys, counts, _ = self.sketch.top()
         return Report(tuples=self.sketch.total, hot_keys=keys, hot_counts=counts)
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         """Another number of workers needs another mapping of what was learned."""
         if self.seen[0] >= self.grouping.learning:
             self._map()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U16, U64, Bools
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report, Table, to_all
@@ -145,7 +146,7 @@ class _DStreamRouter(Router):
         # Cursor of the round robin, tuples so far, signals sent and signals applied.
         self.meta = np.array([self.rotation, 0, 0, 0], dtype=np.int64)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         out[:] = MultiplyShift().first(keys, self.n_workers, self.seed)
         synopsis = self.synopsis
         _route(
@@ -178,7 +179,7 @@ class _DStreamRouter(Router):
         self.filter.append(self.synopsis.hot_keys())
         self.meta[3] = self.meta[2]
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.meta[0] %= self.n_workers
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -194,18 +195,18 @@ class _DStreamRouter(Router):
 
 @njit(cache=True)
 def _route(
-    new: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
-    cells: NDArray[np.uint16],
+    new: U64,
+    keys: U64,
+    bits: U64,
+    hot: Bools,
+    table: I32,
+    where: I32,
+    sizes: I64,
+    draws: U64,
+    cells: U16,
     n_hashes: int,
-    signals: NDArray[np.uint64],
-    meta: NDArray[np.int64],
+    signals: U64,
+    meta: I64,
     r: int,
     l: int,  # noqa: E741
     p: float,
@@ -213,7 +214,7 @@ def _route(
     seed: np.uint64,
     n_workers: int,
     delay: int,
-    out: NDArray[np.int32],
+    out: I32,
 ) -> None:
     """`out` holds the home of each tuple; hot tuples are given the next worker instead."""
     cursor, position = meta[0], meta[1]
@@ -252,15 +253,7 @@ def _route(
 
 
 @njit(cache=True)
-def _send(
-    signals: NDArray[np.uint64],
-    meta: NDArray[np.int64],
-    key: np.uint64,
-    kind: int,
-    arrival: int,
-    cells: NDArray[np.uint16],
-    n_hashes: int,
-) -> None:
+def _send(signals: U64, meta: I64, key: np.uint64, kind: int, arrival: int, cells: U16, n_hashes: int) -> None:
     """Queue a signal; where the queue is full the oldest arrives early."""
     if meta[2] - meta[3] == len(signals):
         _apply(signals, meta, int(signals[meta[3] % len(signals), 2]), cells, n_hashes)
@@ -272,9 +265,7 @@ def _send(
 
 
 @njit(cache=True)
-def _apply(
-    signals: NDArray[np.uint64], meta: NDArray[np.int64], position: int, cells: NDArray[np.uint16], n_hashes: int
-) -> None:
+def _apply(signals: U64, meta: I64, position: int, cells: U16, n_hashes: int) -> None:
     """Let the signals that have arrived by now change the filter."""
     while meta[3] < meta[2] and np.int64(signals[meta[3] % len(signals), 2]) <= position:
         at = meta[3] % len(signals)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I8, I32, I64, U64
 from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
@@ -111,11 +112,11 @@ class DynamicKeyGrouping(Grouping):
 class Items(NamedTuple):
     """Key items: the key, how often it occurred, its space, its number of workers and when it was last checked."""
 
-    keys: NDArray[np.uint64]
-    counts: NDArray[np.float64]
-    spaces: NDArray[np.int8]
-    spread: NDArray[np.int32]
-    checked: NDArray[np.float64]
+    keys: U64
+    counts: F64
+    spaces: I8
+    spread: I32
+    checked: F64
 
 
 def _items(capacity: int) -> Items:
@@ -154,7 +155,7 @@ class DynamicKeyRouter(Router):
         """Times that a key lost a worker."""
         return int(self.tally[_SCALE_DOWNS])
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         now = max(now, float(self.latest[0]))
         self.latest[0] = now + len(keys) * self.step_s
         if np.isnan(self.times[_STARTED]):
@@ -228,7 +229,7 @@ class DynamicKeyRouter(Router):
         self.tally[_TOTAL] = 0
         self.items.checked[: int(self.size[0])] = np.nan
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.loads = carry_over(self.loads, previous)
         self.tally[_TOTAL] = self.loads.sum()
         np.minimum(self.items.spread, max(2, self.grouping.max_workers(self.n_workers)), out=self.items.spread)
@@ -249,27 +250,27 @@ def _next(due: float, period_s: float, now: float) -> float:
 
 @njit(cache=True)
 def _route(
-    new: NDArray[np.uint64],
-    homes: NDArray[np.int32],
+    new: U64,
+    homes: I32,
     begin: int,
     now: float,
     step_s: float,
-    keys: NDArray[np.uint64],
-    counts: NDArray[np.float64],
-    spaces: NDArray[np.int8],
-    spread: NDArray[np.int32],
-    checked: NDArray[np.float64],
-    table: NDArray[np.int32],
-    size: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    tally: NDArray[np.int64],
-    times: NDArray[np.float64],
+    keys: U64,
+    counts: F64,
+    spaces: I8,
+    spread: I32,
+    checked: F64,
+    table: I32,
+    size: I64,
+    loads: I64,
+    tally: I64,
+    times: F64,
     threshold: float,
     max_workers: int,
     warm_up_s: float,
     check_s: float,
     whole_percents: bool,
-    out: NDArray[np.int32],
+    out: I32,
 ) -> int:
     """Route from `begin` on; return where it stopped because a cycle is due or the items are full."""
     n = len(loads)
@@ -313,7 +314,7 @@ def _route(
 
 @njit(cache=True, inline="always")
 def _least(
-    loads: NDArray[np.int64], total: int, home: int, width: int, threshold: float, whole_percents: bool
+    loads: I64, total: int, home: int, width: int, threshold: float, whole_percents: bool
 ) -> tuple[int, float, int]:
     """Least loaded of the candidates, its load in percent, and how many of them are below the threshold."""
     n = len(loads)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
@@ -150,7 +151,7 @@ class FishRouter(MeasuringRouter):
     def _make_candidates(self) -> Candidates:
         return Candidates(self.workers, self.grouping.hashing, self.grouping.virtual_nodes, self.seed)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         first, second, places = self.candidates.pairs(keys)
         begin = 0
         while begin < len(keys):
@@ -159,14 +160,7 @@ class FishRouter(MeasuringRouter):
             self._route_part(keys[part], first[part], second[part], places[part], out[part])
             begin = part.stop
 
-    def _route_part(
-        self,
-        keys: NDArray[np.uint64],
-        first: NDArray[np.int32],
-        second: NDArray[np.int32],
-        places: NDArray[np.int32],
-        out: NDArray[np.int32],
-    ) -> None:
+    def _route_part(self, keys: U64, first: I32, second: I32, places: I32, out: I32) -> None:
         theta = self.grouping.theta or 1 / (4 * self.n_workers)
         seconds = self.seconds if self.grouping.assignment == "waiting-time" else np.ones(self.n_workers)
         state = (*self.candidates.lines, *self.counters.state)
@@ -227,7 +221,7 @@ class FishRouter(MeasuringRouter):
         self.assigned[:] = 0
         self._follow_speeds(plan)
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         stayed = previous >= 0
         backlog = self.backlog[previous[stayed]]
         self.backlog = np.full(self.n_workers, backlog.mean() if len(backlog) else 1.0)
@@ -248,34 +242,34 @@ class FishRouter(MeasuringRouter):
 
 @njit(cache=True)
 def _route(
-    keys: NDArray[np.uint64],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    places: NDArray[np.int32],
-    lines: NDArray[np.int32],
-    line_keys: NDArray[np.uint64],
-    line_sizes: NDArray[np.int32],
-    owners: NDArray[np.int32],
-    counts: NDArray[np.float64],
-    monitored: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    heap: NDArray[np.int32],
-    floors: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    assigned: NDArray[np.int32],
-    backlog: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-    wait: NDArray[np.float64],
-    tally: NDArray[np.int64],
+    keys: U64,
+    first: I32,
+    second: I32,
+    places: I32,
+    lines: I32,
+    line_keys: U64,
+    line_sizes: I32,
+    owners: I32,
+    counts: F64,
+    monitored: U64,
+    table: I32,
+    where: I32,
+    heap: I32,
+    floors: F64,
+    sums: F64,
+    sizes: I64,
+    assigned: I32,
+    backlog: F64,
+    seconds: F64,
+    wait: F64,
+    tally: I64,
     epoch: int,
     alpha: float,
     theta: float,
     d_min: int,
     mode: int,
     rotation: int,
-    out: NDArray[np.int32],
+    out: I32,
 ) -> None:
     n = len(backlog)
     for i in range(len(keys)):
@@ -328,14 +322,14 @@ def _graded_choices(count: float, top: float, d_min: int, n: int) -> int:
 
 
 @njit(cache=True)
-def _head_choices(counts: NDArray[np.float64], theta: float, total: float, n: int) -> int:
+def _head_choices(counts: F64, theta: float, total: float, n: int) -> int:
     """Nasir's d for the keys that are hot of late."""
     hot = counts[counts > theta * total] / total
     return distinct_choices(fewest_choices(np.sort(hot)[::-1], _EPSILON, n), n)
 
 
 @njit(cache=True, inline="always")
-def _shortest_wait(wait: NDArray[np.float64], rotation: int) -> int:
+def _shortest_wait(wait: F64, rotation: int) -> int:
     """The worker with the shortest wait, the first of them from `rotation` on, around."""
     worker = rotation
     shortest = wait[rotation]

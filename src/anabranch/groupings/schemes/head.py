@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers import ordered_counters, slot_table
 from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
@@ -80,7 +81,7 @@ class HeadRouter(Router):
         """Candidates that a hot key has now."""
         return int(self.meta[_CHOICES])
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         first, second = self.grouping.family.pairs(keys, self.n_workers, self.seed)
         theta = self.grouping.threshold(self.n_workers)
         epsilon = -1.0 if self.epsilon is None else self.epsilon
@@ -100,7 +101,7 @@ class HeadRouter(Router):
         self.meta[_TOTAL] = self.meta[_SOLVE_AT] = plan.tuples // self.n_sources
         self.sketch.load(plan.hot_keys[kept], counts[kept], np.zeros(len(kept), np.int64), int(self.meta[_TOTAL]))
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.loads = ordered_counters.holding(carry_over(self.loads.count, previous), self.rotation)
         self.meta[_CHOICES] = self.n_workers
         self.meta[_SOLVE_AT] = self.meta[_TOTAL]
@@ -117,27 +118,27 @@ class HeadRouter(Router):
 
 @njit(cache=True)
 def _route(
-    keys: NDArray[np.uint64],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    monitored: NDArray[np.uint64],
-    error: NDArray[np.int64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    loads: NDArray[np.int64],
-    load_order: NDArray[np.int32],
-    load_items: NDArray[np.int32],
-    load_blocks: NDArray[np.int32],
-    load_free: NDArray[np.int32],
-    meta: NDArray[np.int64],
+    keys: U64,
+    first: I32,
+    second: I32,
+    count: I64,
+    order: I32,
+    items: I32,
+    blocks: I32,
+    free: I32,
+    monitored: U64,
+    error: I64,
+    table: I32,
+    where: I32,
+    loads: I64,
+    load_order: I32,
+    load_items: I32,
+    load_blocks: I32,
+    load_free: I32,
+    meta: I64,
     theta: float,
     epsilon: float,
-    out: NDArray[np.int32],
+    out: I32,
 ) -> None:
     n = len(loads)
     total, choices = meta[_TOTAL], meta[_CHOICES]
@@ -171,16 +172,12 @@ def distinct_choices(choices: int, n_workers: int) -> int:
 
 
 @njit(cache=True)
-def _candidates_of_head(
-    count: NDArray[np.int64], order: NDArray[np.int32], total: int, theta: float, epsilon: float, n_workers: int
-) -> int:
+def _candidates_of_head(count: I64, order: I32, total: int, theta: float, epsilon: float, n_workers: int) -> int:
     return distinct_choices(solve_choices(count, order, total, theta, epsilon, n_workers), n_workers)
 
 
 @njit(cache=True)
-def solve_choices(
-    count: NDArray[np.int64], order: NDArray[np.int32], total: int, theta: float, epsilon: float, n_workers: int
-) -> int:
+def solve_choices(count: I64, order: I32, total: int, theta: float, epsilon: float, n_workers: int) -> int:
     """The fewest choices of the head, given ascending counters; see `fewest_choices`."""
     size = 0
     while size < len(order) and count[order[len(order) - 1 - size]] >= max(1.0, theta * total):
@@ -192,7 +189,7 @@ def solve_choices(
 
 
 @njit(cache=True)
-def fewest_choices(shares: NDArray[np.float64], epsilon: float, n_workers: int) -> int:
+def fewest_choices(shares: F64, epsilon: float, n_workers: int) -> int:
     """The fewest choices d ≥ 2 of the head for which no prefix of it overloads the workers it can reach.
 
     `shares` are those of the head H, descending. For every prefix h of it: Σ_{i≤h} p_i + (b/n)^d Σ_{h<i≤|H|} p_i +

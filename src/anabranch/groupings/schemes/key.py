@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Table, to_all
 from anabranch.hashing import HashFamily, MultiplyShift
@@ -50,7 +50,7 @@ class KeyGrouping(Grouping):
 class _KeyRouter(Router):
     grouping: KeyGrouping
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         out[:] = self.grouping.family.first(keys, self.n_workers, self.seed)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
@@ -50,8 +51,8 @@ class OfflineGreedy(Grouping):
     paper = "Nasir et al. 2015 (Off-Greedy)"
     needs_counts = True
 
-    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64), repr=False)
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    keys: U64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64), repr=False)
+    counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     family: HashFamily = field(default=MultiplyShift())
 
     def __post_init__(self) -> None:
@@ -59,11 +60,11 @@ class OfflineGreedy(Grouping):
             raise ConfigError(f"keys and counts must be equally long, got {len(self.keys)} and {len(self.counts)}")
 
     @classmethod
-    def from_counts(cls, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> OfflineGreedy:
+    def from_counts(cls, keys: U64, counts: I64) -> OfflineGreedy:
         """Off-line greedy for a stream in which `keys[i]` occurs `counts[i]` times."""
         return cls(keys=np.asarray(keys, dtype=np.uint64), counts=np.asarray(counts, dtype=np.int64))
 
-    def with_counts(self, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> OfflineGreedy:
+    def with_counts(self, keys: U64, counts: I64) -> OfflineGreedy:
         """The same grouping for a stream in which `keys[i]` occurs `counts[i]` times."""
         return replace(self, keys=keys, counts=counts)
 
@@ -97,11 +98,11 @@ class _OfflineGreedyRouter(Router):
         self.table = KeyTable()
         self.table.insert(self.grouping.keys[order], workers)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         homes = self.grouping.family.first(keys, self.n_workers, self.seed)
         self.table.look_up(keys, homes, out)
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self._fill()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -112,7 +113,7 @@ class _OfflineGreedyRouter(Router):
 
 
 @njit(cache=True)
-def place_heaviest_first(counts: NDArray[np.int64], loads: NDArray[np.int64], workers: NDArray[np.int32]) -> None:
+def place_heaviest_first(counts: I64, loads: I64, workers: I32) -> None:
     """Longest processing time first: `counts` descend, `workers` are filled in, `loads` grow."""
     for i in range(len(counts)):
         worker = np.argmin(loads)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers import ordered_counters
 from anabranch.containers.key_table import EMPTY, KeyTable, place_of
 from anabranch.containers.ordered_counters import OrderedCounters
@@ -55,7 +56,7 @@ class _OnlineGreedyRouter(Router):
         self.table = KeyTable()
         self.loads = ordered_counters.zeros(n_workers, self.rotation)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         done = 0
         while done < len(keys):
             if self.table.is_full:
@@ -66,7 +67,7 @@ class _OnlineGreedyRouter(Router):
     def begin_window(self) -> None:
         ordered_counters.assign(self.loads, np.zeros(self.n_workers, dtype=np.int64), self.rotation)
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.table.renumber(previous)
         self.loads = ordered_counters.holding(carry_over(self.loads.count, previous), self.rotation)
 
@@ -80,17 +81,17 @@ class _OnlineGreedyRouter(Router):
 
 @njit(cache=True)
 def _place(
-    keys: NDArray[np.uint64],
+    keys: U64,
     start: int,
-    table_keys: NDArray[np.uint64],
-    table_workers: NDArray[np.int32],
-    size: NDArray[np.int64],
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    out: NDArray[np.int32],
+    table_keys: U64,
+    table_workers: I32,
+    size: I64,
+    count: I64,
+    order: I32,
+    items: I32,
+    blocks: I32,
+    free: I32,
+    out: I32,
 ) -> int:
     """Route from `start` on; return where it stopped because the table is half full."""
     for i in range(start, len(keys)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over, of_workers
 from anabranch.groupings.plan import Report
@@ -88,7 +89,7 @@ class _PartialKeyRouter(Router):
         self.reported = np.zeros(n_workers, dtype=np.int64)
         self.probed_at = np.zeros(1)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         first, second = self.grouping.family.pairs(keys, self.n_workers, self.seed)
         choices = min(self.grouping.choices, self.n_workers)
         if choices == 2:
@@ -108,7 +109,7 @@ class _PartialKeyRouter(Router):
             self.probed_at[0] = report.now
             self.loads[:] = self.reported
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.loads = carry_over(self.loads, previous)
         self.reported = carry_over(self.reported, previous)
 
@@ -120,9 +121,7 @@ class _PartialKeyRouter(Router):
 
 
 @njit(cache=True)
-def _less_loaded_of_two(
-    first: NDArray[np.int32], second: NDArray[np.int32], loads: NDArray[np.int64], out: NDArray[np.int32]
-) -> None:
+def _less_loaded_of_two(first: I32, second: I32, loads: I64, out: I32) -> None:
     for i in range(len(out)):
         worker = first[i] if loads[first[i]] <= loads[second[i]] else second[i]
         loads[worker] += 1
@@ -130,9 +129,7 @@ def _less_loaded_of_two(
 
 
 @njit(cache=True)
-def _least_loaded(
-    first: NDArray[np.int32], second: NDArray[np.int32], choices: int, loads: NDArray[np.int64], out: NDArray[np.int32]
-) -> None:
+def _least_loaded(first: I32, second: I32, choices: int, loads: I64, out: I32) -> None:
     for i in range(len(out)):
         worker = least_loaded_candidate(first[i], second[i], choices, loads)
         loads[worker] += 1
@@ -140,7 +137,7 @@ def _least_loaded(
 
 
 @njit(cache=True, inline="always")
-def least_loaded_candidate(first: int, second: int, choices: int, loads: NDArray[np.int64]) -> int:
+def least_loaded_candidate(first: int, second: int, choices: int, loads: I64) -> int:
     """The least loaded of the first `choices` candidates of the sequence that begins with `first`, `second`."""
     n = len(loads)
     distance = second - first

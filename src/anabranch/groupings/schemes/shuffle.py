@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Table, to_all
 from anabranch.kernels import njit
@@ -52,13 +53,13 @@ class _ShuffleRouter(Router):
         super().__init__(grouping, n_workers, source, n_sources, seed)
         self.cursor = np.array([self.rotation], dtype=np.int64)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         _round_robin(self.cursor, self.n_workers, out)
 
     def begin_window(self) -> None:
         self.cursor[0] = self.rotation
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.cursor[0] %= self.n_workers
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -69,7 +70,7 @@ class _ShuffleRouter(Router):
 
 
 @njit(cache=True)
-def _round_robin(cursor: NDArray[np.int64], n_workers: int, out: NDArray[np.int32]) -> None:
+def _round_robin(cursor: I64, n_workers: int, out: I32) -> None:
     at = np.int32(cursor[0])
     n = np.int32(n_workers)
     for i in range(len(out)):

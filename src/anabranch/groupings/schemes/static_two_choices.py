@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers.key_table import EMPTY, KeyTable, place_of
 from anabranch.groupings.grouping import Grouping, Router, carry_over
 from anabranch.hashing import HashFamily, MultiplyShift
@@ -58,7 +59,7 @@ class _StaticTwoChoicesRouter(Router):
         self.table = KeyTable()
         self.loads = np.zeros(n_workers, dtype=np.int64)
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         first, second = self.grouping.family.pairs(keys, self.n_workers, self.seed)
         done = 0
         while done < len(keys):
@@ -70,7 +71,7 @@ class _StaticTwoChoicesRouter(Router):
     def begin_window(self) -> None:
         self.loads[:] = 0
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self.table.renumber(previous)
         self.loads = carry_over(self.loads, previous)
 
@@ -84,15 +85,7 @@ class _StaticTwoChoicesRouter(Router):
 
 @njit(cache=True)
 def _place(
-    keys: NDArray[np.uint64],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    start: int,
-    table_keys: NDArray[np.uint64],
-    table_workers: NDArray[np.int32],
-    size: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    out: NDArray[np.int32],
+    keys: U64, first: I32, second: I32, start: int, table_keys: U64, table_workers: I32, size: I64, loads: I64, out: I32
 ) -> int:
     """Route from `start` on; return where it stopped because the table is half full."""
     for i in range(start, len(keys)):

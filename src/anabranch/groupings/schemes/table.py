@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64, Bools
 from anabranch.containers.slot_table import home
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
@@ -56,8 +57,8 @@ class TableGrouping(Grouping):
     paper = "Caneill et al. 2016"
     needs_table = True
 
-    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    workers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    keys: U64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    workers: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     family: HashFamily = field(default=MultiplyShift())
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class TableGrouping(Grouping):
             raise ConfigError(f"workers must not be negative, got {self.workers.min()}; leave such keys out")
 
     @cached_property
-    def split_keys(self) -> NDArray[np.uint64]:
+    def split_keys(self) -> U64:
         """Keys that are named several times."""
         keys, times = np.unique(self.keys, return_counts=True)
         return keys[times > 1]
@@ -139,13 +140,13 @@ class TableRouter(Router):
     def nbytes(self) -> int:
         return self.entries.nbytes
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         out[:] = self.grouping.family.first(keys, self.n_workers, self.seed)
         _look_up(keys, self.entries, out)
         if len(self.turns):
             _deal(self.n_workers, self.begins, self.dealt, self.turns, out)
 
-    def route_from(self, keys: NDArray[np.uint64], senders: NDArray[np.int32] | int) -> NDArray[np.int32]:
+    def route_from(self, keys: U64, senders: I32 | int) -> I32:
         """Worker of each tuple, whose sender is known: a split key goes to the one that it has for this sender.
 
         Parameters
@@ -172,18 +173,18 @@ class TableRouter(Router):
             out[split] = self.dealt[begins + turns]
         return out if self._identity else self.workers[out]
 
-    def may_get(self, keys: NDArray[np.uint64], worker: int) -> NDArray[np.bool_]:
+    def may_get(self, keys: U64, worker: int) -> Bools:
         """Whether this worker gets tuples of each key: it is the key's, or one of those of a split key."""
         (index,) = np.flatnonzero(self.workers == worker)
         entries = self._entries_of(keys)
-        found: NDArray[np.bool_] = entries == index
+        found: Bools = entries == index
         split = entries >= self.n_workers
         if split.any():
             dealt = np.logical_or.reduceat(self.dealt == index, self.begins[:-1])
             found[split] = dealt[entries[split] - self.n_workers]
         return found
 
-    def _entries_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def _entries_of(self, keys: U64) -> I32:
         """Index of each key's worker; for a split key its number, beyond those of all workers."""
         keys = np.ascontiguousarray(keys)
         out = np.array(self.grouping.family.first(keys, self.n_workers, self.seed), dtype=np.int32)
@@ -193,7 +194,7 @@ class TableRouter(Router):
     def begin_window(self) -> None:
         self.turns[:] = 0
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         self._fill()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -204,7 +205,7 @@ class TableRouter(Router):
         self.turns = arrays["turns"]
 
 
-def _grouped(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+def _grouped(keys: U64) -> tuple[U64, I64, I64]:
     """Distinct keys, and an order of all in which each key's rows begin where the second array says."""
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
@@ -216,7 +217,7 @@ def _grouped(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.i
 
 
 @njit(cache=True)
-def _enter(keys: NDArray[np.uint64], places: NDArray[np.int64], entries: NDArray[np.uint64]) -> None:
+def _enter(keys: U64, places: I64, entries: U64) -> None:
     """Put distinct keys into empty entries, of which at most half fill up."""
     mask = len(entries) // 2 - 1
     for i in range(len(keys)):
@@ -228,7 +229,7 @@ def _enter(keys: NDArray[np.uint64], places: NDArray[np.int64], entries: NDArray
 
 
 @njit(cache=True)
-def _look_up(keys: NDArray[np.uint64], entries: NDArray[np.uint64], out: NDArray[np.int32]) -> None:
+def _look_up(keys: U64, entries: U64, out: I32) -> None:
     """Overwrite the homes in `out` where the table has the key.
 
     A key and its worker stand side by side, so that a tuple costs one access to memory; no access depends on the one
@@ -247,13 +248,7 @@ def _look_up(keys: NDArray[np.uint64], entries: NDArray[np.uint64], out: NDArray
 
 
 @njit(cache=True)
-def _deal(
-    n_workers: int,
-    begins: NDArray[np.int64],
-    dealt: NDArray[np.int32],
-    turns: NDArray[np.int64],
-    out: NDArray[np.int32],
-) -> None:
+def _deal(n_workers: int, begins: I64, dealt: I32, turns: I64, out: I32) -> None:
     """Overwrite the numbers of split keys in `out` with the worker whose turn it is."""
     for i in range(len(out)):
         if out[i] >= n_workers:

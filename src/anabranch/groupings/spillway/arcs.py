@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from anabranch.arrays import F64, I32, I64
 
 # Arcs a worker, at least.
 _EACH = 64
 
 
-def even(weights: NDArray[np.float64]) -> NDArray[np.int32]:
+def even(weights: F64) -> I32:
     """Worker of each arc, by weight; with equal weights homes are those of `MultiplyShift.first`.
 
     Examples
@@ -21,7 +22,7 @@ def even(weights: NDArray[np.float64]) -> NDArray[np.int32]:
     return np.repeat(np.arange(len(weights), dtype=np.int32), shares)
 
 
-def moved(arcs: NDArray[np.int32], new_index: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.int32]:
+def moved(arcs: I32, new_index: I32, weights: F64) -> I32:
     """The arcs after a change of workers; only those change hands that must.
 
     Parameters
@@ -55,10 +56,10 @@ def moved(arcs: NDArray[np.int32], new_index: NDArray[np.int32], weights: NDArra
     return out
 
 
-def _shares(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+def _shares(weights: F64, total: int) -> I64:
     """`total` in whole parts by weight, by largest remainder."""
     exact = weights / weights.sum() * total
-    parts: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    parts: I64 = np.floor(exact).astype(np.int64)
     short = total - int(parts.sum())
     parts[np.argsort(parts - exact, kind="stable")[:short]] += 1
     return parts

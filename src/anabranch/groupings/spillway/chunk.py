@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from anabranch.arrays import F64, I32, I64, U32, U64
 
 
 class Chunk(NamedTuple):
@@ -19,32 +20,32 @@ class Chunk(NamedTuple):
     they were before, and `variance` that of the other whole keys.
     """
 
-    table: NDArray[np.int32]
-    keys: NDArray[np.uint64]
-    counts: NDArray[np.int64]
-    homes: NDArray[np.int32]
-    steps: NDArray[np.int32]
-    slots: NDArray[np.int32]
-    index_of: NDArray[np.int32]
-    order: NDArray[np.int32]
-    sorted: NDArray[np.int32]
-    links: NDArray[np.int32]
-    owners: NDArray[np.int32]
-    volumes: NDArray[np.float64]
-    towards: NDArray[np.uint32]
-    widths: NDArray[np.float64]
-    dealt: NDArray[np.int32]
-    starts: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    turns: NDArray[np.int32]
-    heads: NDArray[np.int32]
-    loads: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    targets: NDArray[np.float64]
-    limits: NDArray[np.float64]
-    rare: NDArray[np.float64]
-    usual: NDArray[np.float64]
+    table: I32
+    keys: U64
+    counts: I64
+    homes: I32
+    steps: I32
+    slots: I32
+    index_of: I32
+    order: I32
+    sorted: I32
+    links: I32
+    owners: I32
+    volumes: F64
+    towards: U32
+    widths: F64
+    dealt: I32
+    starts: I32
+    lengths: I32
+    turns: I32
+    heads: I32
+    loads: F64
+    noise: F64
+    variance: F64
+    targets: F64
+    limits: F64
+    rare: F64
+    usual: F64
 
 
 def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
@@ -53,10 +54,10 @@ def work_space(n_keys: int, n_flows: int, n_workers: int) -> Chunk:
     while size < 2 * n_keys:
         size *= 2
 
-    def of_keys() -> NDArray[np.int32]:
+    def of_keys() -> I32:
         return np.zeros(n_keys, np.int32)
 
-    def of_flows() -> NDArray[np.int32]:
+    def of_flows() -> I32:
         return np.zeros(n_flows, np.int32)
 
     return Chunk(

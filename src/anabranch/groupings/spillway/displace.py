@@ -7,8 +7,8 @@ where it fills each up to its target and leaves split keys, which are on others 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32
 from anabranch.groupings.spillway.chunk import Chunk
 from anabranch.groupings.spillway.flows import Flows, extend
 from anabranch.groupings.spillway.moves import RARE, goal_of, move, own_variance, split_key
@@ -55,7 +55,7 @@ def displace(chunk: Chunk, flows: Flows, n: int, n_split: int, most: int, alone:
 
 
 @njit(cache=True)
-def _heavy_keys(chunk: Chunk, n: int) -> NDArray[np.int32]:
+def _heavy_keys(chunk: Chunk, n: int) -> I32:
     """Whole keys that are heavy, at workers that are far above their goals; the heaviest first."""
     counts, homes, slots, targets, found = chunk.counts, chunk.homes, chunk.slots, chunk.targets, chunk.sorted
     heads, limits, noise, loads = chunk.heads, chunk.limits, chunk.noise, chunk.loads
@@ -77,7 +77,7 @@ def _heavy_keys(chunk: Chunk, n: int) -> NDArray[np.int32]:
 
 
 @njit(cache=True)
-def _without_flows(chunk: Chunk, flows: Flows, n_split: int) -> NDArray[np.float64]:
+def _without_flows(chunk: Chunk, flows: Flows, n_split: int) -> F64:
     """Loads by what is not split."""
     # Out of the tuples once: in a loop their references would be counted each time.
     order, starts, lengths, dealt, towards = chunk.order, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards
@@ -90,9 +90,7 @@ def _without_flows(chunk: Chunk, flows: Flows, n_split: int) -> NDArray[np.float
 
 
 @njit(cache=True)
-def _fill(
-    chunk: Chunk, flows: Flows, j: int, goal: float, fixed: NDArray[np.float64], most: int, roomiest: bool
-) -> None:
+def _fill(chunk: Chunk, flows: Flows, j: int, goal: float, fixed: F64, most: int, roomiest: bool) -> None:
     """Fill workers with a key up to their targets until its home is at `goal`.
 
     They are taken along the key's sequence of candidates, so that sources that see alike choose alike; or, by a source
@@ -128,7 +126,7 @@ def _fill(
 
 
 @njit(cache=True)
-def _roomiest(fixed: NDArray[np.float64], targets: NDArray[np.float64], heads: NDArray[np.int32]) -> int:
+def _roomiest(fixed: F64, targets: F64, heads: I32) -> int:
     """Of the workers that are not overloaded, the one with the most room; 0 if none has any."""
     best, most = 0, 0.0
     for worker in range(len(fixed)):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64, Bools
 from anabranch.groupings.plan import Plan, Table, unpack_table
 
 # Places in a table for each flow of a key: shares are right to this part of an even one.
@@ -16,7 +16,7 @@ _PLACES_EACH = 16
 _MOST_IDLE = 64
 
 
-def table_of(keys: NDArray[np.uint64], workers: NDArray[np.int32], parts: NDArray[np.float64]) -> Table:
+def table_of(keys: U64, workers: I32, parts: F64) -> Table:
     """The table of flows (key, worker, share), which come key by key; a flow has one place at least."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
     sizes = np.diff(np.append(starts, len(keys)))
@@ -29,7 +29,7 @@ def table_of(keys: NDArray[np.uint64], workers: NDArray[np.int32], parts: NDArra
     return Table(keys[starts], offsets, np.repeat(workers, places))
 
 
-def flows_of(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.float64]]:
+def flows_of(table: Table) -> tuple[U64, I32, F64]:
     """Key, worker and share of each flow of a table, key by key."""
     rows = np.repeat(np.arange(len(table.keys)), np.diff(table.offsets))
     n_workers = int(table.workers.max(initial=0)) + 1
@@ -50,7 +50,7 @@ def pooled_flows(packed: Sequence[bytes]) -> Table | None:
     distinct, rows = np.unique(keys, return_inverse=True)
     n_workers = int(workers.max(initial=0)) + 1
     pairs, inverse = np.unique(rows * n_workers + workers, return_inverse=True)
-    pooled: NDArray[np.float64] = np.bincount(inverse, weights=shares, minlength=len(pairs)).astype(np.float64)
+    pooled: F64 = np.bincount(inverse, weights=shares, minlength=len(pairs)).astype(np.float64)
     return table_of(distinct[pairs // n_workers], (pairs % n_workers).astype(np.int32), pooled)
 
 
@@ -68,7 +68,7 @@ def without_idle(plan: Plan, previous: Plan | None) -> Plan:
     return replace(plan, table=table, idle=idle if idle.any() else idle[:0])
 
 
-def _idle_before(keys: NDArray[np.uint64], previous: Plan | None) -> NDArray[np.int64]:
+def _idle_before(keys: U64, previous: Plan | None) -> I64:
     """For each key, how long it had been idle when the plan before was made; 0 for one that it does not have."""
     out = np.zeros(len(keys), np.int64)
     if previous is not None and previous.table is not None and len(previous.idle):
@@ -77,7 +77,7 @@ def _idle_before(keys: NDArray[np.uint64], previous: Plan | None) -> NDArray[np.
     return out
 
 
-def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
+def _rows(table: Table, kept: Bools) -> Table:
     """These keys of a table."""
     sizes = np.diff(table.offsets)
     return Table(table.keys[kept], np.append(0, np.cumsum(sizes[kept])), table.workers[np.repeat(kept, sizes)])

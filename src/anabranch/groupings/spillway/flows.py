@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers.slot_table import home as probe_from
 from anabranch.kernels import njit
 
@@ -25,17 +25,17 @@ class Flows(NamedTuple):
     `counts` holds the slots in use, the first free flow, the number of free ones, and the chunks so far.
     """
 
-    keys: NDArray[np.uint64]
-    first: NDArray[np.int32]
-    sizes: NDArray[np.int32]
-    heat: NDArray[np.float64]
-    seen: NDArray[np.int64]
-    table: NDArray[np.int32]
-    workers: NDArray[np.int32]
-    following: NDArray[np.int32]
-    parts: NDArray[np.float64]
-    quotas: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    keys: U64
+    first: I32
+    sizes: I32
+    heat: F64
+    seen: I64
+    table: I32
+    workers: I32
+    following: I32
+    parts: F64
+    quotas: I64
+    counts: I64
 
 
 def empty(capacity: int) -> Flows:
@@ -61,7 +61,7 @@ def empty(capacity: int) -> Flows:
 
 
 @njit(cache=True, inline="always")
-def slot_of(key: np.uint64, keys: NDArray[np.uint64], table: NDArray[np.int32]) -> int:
+def slot_of(key: np.uint64, keys: U64, table: I32) -> int:
     """Slot of a split key, −1 for any other."""
     mask = len(table) - 1
     at = probe_from(key, mask)
@@ -179,9 +179,7 @@ def make_room(flows: Flows) -> None:
 
 
 @njit(cache=True)
-def _listed(
-    flows: Flows, keys: NDArray[np.uint64], workers: NDArray[np.int32], parts: NDArray[np.float64], recent: int
-) -> int:
+def _listed(flows: Flows, keys: U64, workers: I32, parts: F64, recent: int) -> int:
     n = 0
     for slot in range(flows.counts[SPLIT]):
         if flows.counts[CHUNKS] - flows.seen[slot] > recent:
@@ -194,7 +192,7 @@ def _listed(
     return n
 
 
-def listed(flows: Flows, recent: int = 2**40) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.float64]]:
+def listed(flows: Flows, recent: int = 2**40) -> tuple[U64, I32, F64]:
     """Key, worker and share of every flow; of keys that were seen in the last `recent` chunks."""
     n = len(flows.workers)
     keys, workers, parts = np.empty(n, np.uint64), np.empty(n, np.int32), np.empty(n)
@@ -203,14 +201,7 @@ def listed(flows: Flows, recent: int = 2**40) -> tuple[NDArray[np.uint64], NDArr
 
 
 @njit(cache=True)
-def learn(
-    flows: Flows,
-    keys: NDArray[np.uint64],
-    homes: NDArray[np.int32],
-    workers: NDArray[np.int32],
-    parts: NDArray[np.float64],
-    most: int,
-) -> None:
+def learn(flows: Flows, keys: U64, homes: I32, workers: I32, parts: F64, most: int) -> None:
     """Add flows (key by key) that others made, `most` a key. One that was split already keeps its own shares."""
     known = True
     for i in range(len(keys)):

@@ -7,8 +7,8 @@ this is most of what a plan costs with many workers.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U32
 from anabranch.groupings.spillway.chunk import Chunk
 from anabranch.groupings.spillway.flows import CHUNKS, Flows, decay
 from anabranch.kernels import njit
@@ -53,7 +53,7 @@ def warm(chunk: Chunk, flows: Flows, n_split: int) -> None:
 
 
 @njit(cache=True)
-def _order(order: NDArray[np.int32], room: NDArray[np.int32], counts: NDArray[np.int64], n_split: int) -> None:
+def _order(order: I32, room: I32, counts: I64, n_split: int) -> None:
     """Split keys by falling count, to the power of two."""
     starts = np.zeros(66, np.int64)
     for a in range(n_split):
@@ -79,23 +79,23 @@ def _magnitude(count: int) -> int:
 
 @njit(cache=True)
 def _resume(
-    order: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    first: NDArray[np.int32],
-    following: NDArray[np.int32],
-    workers: NDArray[np.int32],
-    parts: NDArray[np.float64],
-    targets: NDArray[np.float64],
+    order: I32,
+    slots: I32,
+    counts: I64,
+    first: I32,
+    following: I32,
+    workers: I32,
+    parts: F64,
+    targets: F64,
     heavy: int,
     n_split: int,
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.uint32],
-    widths: NDArray[np.float64],
-    volumes: NDArray[np.float64],
-    loads: NDArray[np.float64],
+    starts: I32,
+    lengths: I32,
+    dealt: I32,
+    towards: U32,
+    widths: F64,
+    volumes: F64,
+    loads: F64,
 ) -> int:
     """List the flows of all split keys, place the heavy ones as in the last chunk; the number of flows."""
     n = 0
@@ -117,17 +117,17 @@ def _resume(
 
 @njit(cache=True)
 def _sweep(
-    order: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.uint32],
-    widths: NDArray[np.float64],
-    volumes: NDArray[np.float64],
-    loads: NDArray[np.float64],
-    quotas: NDArray[np.int64],
-    parts: NDArray[np.float64],
+    order: I32,
+    counts: I64,
+    starts: I32,
+    lengths: I32,
+    dealt: I32,
+    towards: U32,
+    widths: F64,
+    volumes: F64,
+    loads: F64,
+    quotas: I64,
+    parts: F64,
     narrowest: float,
     rounding: float,
     n_keys: int,
@@ -187,14 +187,7 @@ def _sweep(
 
 
 @njit(cache=True)
-def _add_up(
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.uint32],
-    quotas: NDArray[np.int64],
-    fixed: NDArray[np.float64],
-    loads: NDArray[np.float64],
-    n: int,
-) -> None:
+def _add_up(dealt: I32, towards: U32, quotas: I64, fixed: F64, loads: F64, n: int) -> None:
     """Loads from whole tuples: after so many fractions, room for one tuple would be room for 0.999… of it."""
     loads[:] = fixed
     for at in range(n):
@@ -202,15 +195,7 @@ def _add_up(
 
 
 @njit(cache=True)
-def _warm(
-    order: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    heat: NDArray[np.float64],
-    seen: NDArray[np.int64],
-    now: int,
-    n_split: int,
-) -> None:
+def _warm(order: I32, slots: I32, counts: I64, heat: F64, seen: I64, now: int, n_split: int) -> None:
     """Most of them were there in the chunk before, too: what is left of their heat is computed once."""
     age, left = -1, 1.0
     for a in range(n_split):

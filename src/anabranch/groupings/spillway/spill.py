@@ -6,8 +6,8 @@ Loads, targets and limits are in tuples of the chunk.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F32, F64, I32, I64, U32, U64
 from anabranch.groupings.spillway.chunk import Chunk
 from anabranch.groupings.spillway.displace import displace
 from anabranch.groupings.spillway.flows import Flows, extend, flow_to, slot_of
@@ -28,8 +28,8 @@ def plan(
     flows: Flows,
     n: int,
     n_split: int,
-    frequency: NDArray[np.float32],
-    offsets: NDArray[np.float64],
+    frequency: F32,
+    offsets: F64,
     tolerance: float,
     slack: float,
     chance: float,
@@ -114,15 +114,7 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
 
 @njit(cache=True)
 def _add_noise(
-    order: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.uint32],
-    quotas: NDArray[np.int64],
-    noise: NDArray[np.float64],
-    n_split: int,
+    order: I32, counts: I64, starts: I32, lengths: I32, dealt: I32, towards: U32, quotas: I64, noise: F64, n_split: int
 ) -> None:
     """Variance of what split keys bring: a key's own, shared like the key."""
     for a in range(n_split):
@@ -133,7 +125,7 @@ def _add_noise(
 
 
 @njit(cache=True)
-def _spill(chunk: Chunk, flows: Flows, n: int, n_split: int, frequency: NDArray[np.float32], most: int) -> int:
+def _spill(chunk: Chunk, flows: Flows, n: int, n_split: int, frequency: F32, most: int) -> int:
     """Overloaded workers, the fullest first, hand on what they have of their most frequent keys."""
     loads, heads, links, keys, owners = chunk.loads, chunk.heads, chunk.links, chunk.keys, chunk.owners
     _list_keys(heads, chunk.homes, chunk.slots, links, n)
@@ -151,9 +143,7 @@ def _spill(chunk: Chunk, flows: Flows, n: int, n_split: int, frequency: NDArray[
 
 
 @njit(cache=True)
-def _list_keys(
-    heads: NDArray[np.int32], homes: NDArray[np.int32], slots: NDArray[np.int32], links: NDArray[np.int32], n: int
-) -> None:
+def _list_keys(heads: I32, homes: I32, slots: I32, links: I32, n: int) -> None:
     """Put whole keys on the lists of overloaded workers."""
     for j in range(n):
         # Unsigned, or numba would look for negative indices.
@@ -165,15 +155,15 @@ def _list_keys(
 
 @njit(cache=True)
 def _list_flows(
-    heads: NDArray[np.int32],
-    order: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    dealt: NDArray[np.int32],
-    towards: NDArray[np.uint32],
-    quotas: NDArray[np.int64],
-    owners: NDArray[np.int32],
-    links: NDArray[np.int32],
+    heads: I32,
+    order: I32,
+    starts: I32,
+    lengths: I32,
+    dealt: I32,
+    towards: U32,
+    quotas: I64,
+    owners: I32,
+    links: I32,
     n_keys: int,
     n_split: int,
 ) -> None:
@@ -189,14 +179,7 @@ def _list_flows(
 
 
 @njit(cache=True)
-def _most_frequent(
-    heads: NDArray[np.int32],
-    links: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    owners: NDArray[np.int32],
-    worker: int,
-    frequency: NDArray[np.float32],
-) -> int:
+def _most_frequent(heads: I32, links: I32, keys: U64, owners: I32, worker: int, frequency: F32) -> int:
     """Take the key that comes most often in the long run from a worker's list: a replica of it will be of use again."""
     n_keys, mask = len(keys), len(frequency) - 1
     best, before_best, most = -1, -1, np.float32(-1.0)
@@ -263,9 +246,9 @@ def _next_with_room(
     step: int,
     tries: int,
     overloaded: int,
-    loads: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    limits: NDArray[np.float64],
+    loads: F64,
+    targets: F64,
+    limits: F64,
     wanted: float,
     picky: bool,
 ) -> tuple[int, int, int, int]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F32, F64, I32, I64, U64
 from anabranch.containers.slot_table import home as probe_from
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
@@ -167,14 +168,14 @@ class SpillwayRouter(MeasuringRouter):
         self.arcs = arcs.even(self._known_speeds())
         self.work: Chunk | None = None
 
-    def _known_speeds(self) -> NDArray[np.float64]:
+    def _known_speeds(self) -> F64:
         given = np.array(self.grouping.speeds or (1.0,))
         return given[self.workers % len(given)]
 
-    def _shares(self) -> NDArray[np.float64]:
+    def _shares(self) -> F64:
         """Part of the tuples that each worker should get."""
         speeds = self._known_speeds() if self.grouping.speeds else 1.0 / self.seconds
-        shares: NDArray[np.float64] = speeds / speeds.sum()
+        shares: F64 = speeds / speeds.sum()
         return shares
 
     def _space(self, n: int) -> Chunk:
@@ -182,7 +183,7 @@ class SpillwayRouter(MeasuringRouter):
             self.work = work_space(max(n, 1024), len(self.flows.workers), self.n_workers)
         return self.work
 
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         work = self._space(len(keys))
         n = _count(keys, work.table, work.keys, work.counts, work.index_of)
         self._find_homes(work.keys[:n], work.homes, work.steps)
@@ -228,9 +229,9 @@ class SpillwayRouter(MeasuringRouter):
         self.meta[_LEARNT] += 1
         self.usual += (now - self.usual) / min(self.meta[_LEARNT] + 1, _USUAL)
 
-    def _ahead(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ahead(self, targets: F64) -> F64:
         """`offsets` against their mean: if all were ahead, none would be, and there must be room for every tuple."""
-        ahead: NDArray[np.float64] = self.offsets - targets * (self.offsets.sum() / max(1e-9, targets.sum()))
+        ahead: F64 = self.offsets - targets * (self.offsets.sum() / max(1e-9, targets.sum()))
         return ahead
 
     @property
@@ -304,13 +305,13 @@ class SpillwayRouter(MeasuringRouter):
         # A Python integer beyond 63 bits would take numba's slow way into a kernel.
         return np.uint64(hash_long(np.uint64(self.seed & _MASK), np.uint64(SPARK_SEED))), self.seed != 0
 
-    def homes_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def homes_of(self, keys: U64) -> I32:
         """Home worker of each key."""
         homes, steps = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
         self._find_homes(keys, homes, steps)
         return homes
 
-    def _find_homes(self, keys: NDArray[np.uint64], homes: NDArray[np.int32], steps: NDArray[np.int32]) -> None:
+    def _find_homes(self, keys: U64, homes: I32, steps: I32) -> None:
         """Write the home of each key, and the step in which it tries other workers."""
         _find_homes(keys, homes, steps, self.arcs, *self._seeding(), self.n_workers)
 
@@ -345,7 +346,7 @@ class SpillwayRouter(MeasuringRouter):
         flows.learn(self.flows, keys, self.homes_of(keys), workers, parts, self._most)
         self.meta[_USED] = max(self.meta[_USED], self.n_replicas)
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:
+    def _resize(self, previous: I64) -> None:
         if len(previous) == len(self.offsets) and (previous == np.arange(len(previous))).all():
             return
         keys, workers, parts = flows.listed(self.flows)
@@ -380,7 +381,7 @@ class SpillwayRouter(MeasuringRouter):
 
 @njit(cache=True, inline="always")
 def _home_and_step(
-    key: np.uint64, owners: NDArray[np.int32], seed: np.uint64, seeded: bool, n_workers: int
+    key: np.uint64, owners: I32, seed: np.uint64, seeded: bool, n_workers: int
 ) -> tuple[np.int32, np.int32]:
     mixed = hash_long(key, seed) if seeded else key
     home = owners[int(((mixed >> np.uint64(32)) * np.uint64(len(owners))) >> np.uint64(32))]
@@ -389,13 +390,7 @@ def _home_and_step(
 
 
 @njit(cache=True)
-def _count(
-    keys: NDArray[np.uint64],
-    table: NDArray[np.int32],
-    found: NDArray[np.uint64],
-    counts: NDArray[np.int64],
-    index: NDArray[np.int32],
-) -> int:
+def _count(keys: U64, table: I32, found: U64, counts: I64, index: I32) -> int:
     """Count the chunk exactly; the number of distinct keys."""
     mask = len(table) - 1
     table[:] = 0
@@ -421,21 +416,13 @@ def _count(
 
 
 @njit(cache=True)
-def _find_homes(
-    keys: NDArray[np.uint64],
-    homes: NDArray[np.int32],
-    steps: NDArray[np.int32],
-    owners: NDArray[np.int32],
-    seed: np.uint64,
-    seeded: bool,
-    n_workers: int,
-) -> None:
+def _find_homes(keys: U64, homes: I32, steps: I32, owners: I32, seed: np.uint64, seeded: bool, n_workers: int) -> None:
     for j in range(len(keys)):
         homes[j], steps[j] = _home_and_step(keys[j], owners, seed, seeded, n_workers)
 
 
 @njit(cache=True)
-def _remember(work: Chunk, n: int, frequency: NDArray[np.float32]) -> int:
+def _remember(work: Chunk, n: int, frequency: F32) -> int:
     """Add the chunk to the long-run counters; the number of counters that are in use from now on."""
     fresh, mask = 0, len(frequency) - 1
     for j in range(n):
@@ -463,16 +450,16 @@ def _open(work: Chunk, all_flows: Flows, n_split: int) -> None:
 
 @njit(cache=True)
 def _deal(
-    index: NDArray[np.int32],
-    homes: NDArray[np.int32],
-    slots: NDArray[np.int32],
-    dealt: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    turns: NDArray[np.int32],
-    workers: NDArray[np.int32],
-    quotas: NDArray[np.int64],
-    out: NDArray[np.int32],
+    index: I32,
+    homes: I32,
+    slots: I32,
+    dealt: I32,
+    starts: I32,
+    lengths: I32,
+    turns: I32,
+    workers: I32,
+    quotas: I64,
+    out: I32,
 ) -> None:
     """Route: whole keys home, split ones in turn to each of their flows that has some of its quota left."""
     for i in range(len(out)):
