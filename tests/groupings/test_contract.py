@@ -73,7 +73,6 @@ OTHERWISE = {
     DistributionAwareKeyGrouping: {"factor": 3.0},
     TableGrouping: {"family": Murmur3()},
 }
-LEARNS_NOTHING = (KeyGrouping, ShuffleGrouping, PartialKeyGrouping, ConsistentGrouping, TableGrouping)
 NEVER_MOVES_A_KEY = (StaticTwoChoices, OnlineGreedy, OfflineGreedy)
 SHARES_A_BOARD = (*NEVER_MOVES_A_KEY, DistributionAwareKeyGrouping)
 
@@ -326,15 +325,35 @@ def test_at_least_one_worker_must_stay(grouping):
 # --- windows
 
 
-@pytest.mark.parametrize(
-    "grouping", [one for one in ALL if isinstance(one, (*LEARNS_NOTHING, *NEVER_MOVES_A_KEY))], ids=repr
-)
+@pytest.mark.parametrize("grouping", [one for one in ALL if not one.learns or isinstance(one, OfflineGreedy)], ids=repr)
 def test_a_window_routes_as_the_one_before_where_nothing_else_is_learned(grouping):
     router = grouping.build(7, source=1, n_sources=3)
     keys = stream(5_000)
     first = router.route(keys)
     router.begin_window()
     assert equal(router.route(keys), first)
+
+
+@every_grouping
+def test_it_learns_where_counts_of_keys_matter_to_anything_that_it_hands_on(grouping):
+    router = grouping.build(7)
+    router.route(stream(5_000))
+    report = router.report()
+    hands_on = len(report.hot_keys) > 0 or bool(report.sketch) or grouping.keeps_router
+    assert grouping.learns == (hands_on or grouping.needs_counts)
+    if grouping.has_table() and not grouping.learns:
+        counted = Plan(tuples=5_000, hot_keys=UNIVERSE[:3], hot_counts=np.array([900, 800, 700]))
+        one, other = grouping.table(Plan(), 7), grouping.table(counted, 7)
+        assert equal(one.keys, other.keys)
+        assert equal(one.workers, other.workers)
+
+
+@pytest.mark.parametrize("grouping", [one for one in ALL if not one.splits_keys], ids=repr)
+@pytest.mark.parametrize("n_workers", [1, 7])
+def test_a_table_that_splits_no_key_names_each_once(grouping, n_workers):
+    plan = Plan(tuples=5_000, hot_keys=UNIVERSE[:3], hot_counts=np.array([900, 800, 700]))
+    table = grouping.table(plan, n_workers)
+    assert len(table.keys) == len(table.workers) == len(np.unique(table.keys))
 
 
 @pytest.mark.parametrize("grouping", [one for one in ALL if isinstance(one, NEVER_MOVES_A_KEY)], ids=repr)

@@ -21,6 +21,7 @@ from anabranch.groupings import (
     ShuffleGrouping,
     Spillway,
     Table,
+    TableGrouping,
     WChoices,
 )
 from anabranch.hashing import MultiplyShift, hash_keys
@@ -43,6 +44,7 @@ class Told(KeyGrouping):
     """Key grouping whose table is given; it notes the plans it is asked for."""
 
     name: ClassVar[str] = "told"
+    learns: ClassVar[bool] = True
     answer: Table | None = None
     plans: list[tuple[Plan, int, int]] = field(default_factory=list)
 
@@ -79,6 +81,12 @@ def test_keys_of_the_table_go_to_its_workers_by_weight_and_all_others_home(seed,
     pieces = zip([0, *sorted(cuts)], [*sorted(cuts), 3000], strict=True)
     assert np.concatenate([again.route(tuples(keys[a:b], 3000 + a)) for a, b in pieces]).tolist() == routed.tolist()
     assert n_workers == 1 or again.route(tuples(keys, 9000)).tolist() != routed.tolist()
+
+
+def test_a_table_that_was_given_is_followed_from_the_first_window_on():
+    keys = hash_keys(np.arange(300) % 7)
+    grouping = TableGrouping(keys[:3], [1, 0, 2])
+    assert PlannedEdge(grouping, 3, 5).route(tuples(keys)).tolist() == grouping.build(3, seed=5).route(keys).tolist()
 
 
 def test_the_plan_holds_the_exact_counts_of_one_window_and_the_table_before():

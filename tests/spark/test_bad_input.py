@@ -33,7 +33,15 @@ from anabranch.aggregates import (
 )
 from anabranch.chain import chain
 from anabranch.errors import AnabranchError, ConfigError, InputError
-from anabranch.groupings import Fish, KeyGrouping, OfflineGreedy, PartialKeyGrouping, ShuffleGrouping, WChoices
+from anabranch.groupings import (
+    Fish,
+    KeyGrouping,
+    OfflineGreedy,
+    PartialKeyGrouping,
+    ShuffleGrouping,
+    TableGrouping,
+    WChoices,
+)
 from anabranch.spark import balance, interpreter
 
 pytestmark = pytest.mark.spark
@@ -204,7 +212,7 @@ def test_rows_cannot_be_dealt_out_by_a_column_that_is_not_there(df):
 def test_a_planned_stream_without_a_ledger_would_be_key_grouping_in_disguise(stream):
     with pytest.raises(ConfigError, match=r"needs a ledger to learn from.*key grouping in disguise; pass ledger"):
         balance(stream, "key", WChoices(), 2, edge="planned")
-    for honest in (KeyGrouping(), ShuffleGrouping()):
+    for honest in (KeyGrouping(), ShuffleGrouping(), TableGrouping()):
         balance(stream, "key", honest, 2, edge="planned")
 
 

@@ -47,6 +47,12 @@ def test_a_stream_is_merged_in_the_state_store_and_started_again_from_its_checkp
     assert str(tmp_path / "ledger") in kept["learned"]
 
 
+@pytest.mark.parametrize("grouping", ["key", "shuffle", "partial-key", "consistent", "table", "static-two-choices"])
+def test_groupings_that_do_not_count_keys_learn_nothing(spark, capsys, grouping):
+    found = explained(capsys, spark.range(3).withColumnRenamed("id", "key"), grouping=grouping)
+    assert found["learned"] == "nothing: this grouping does not look at how often keys occur"
+
+
 def test_modes_that_spark_refuses_are_told_before(spark, rocksdb, capsys):
     stream = spark.readStream.format("rate").load().withColumn("key", F.col("value") % 3)
     told = explained(capsys, stream)["output"]

@@ -310,6 +310,26 @@ def test_a_planned_stream_without_workers_learns_through_the_listener(spark, tmp
     assert observed == wanted
 
 
+def test_a_planned_stream_follows_a_table_that_was_given_from_its_first_batch_on(spark, tmp_path):
+    folder = write_files(tmp_path / "files", [skewed(0, 300)])
+    known = hash_keys([f"k{rank}" for rank in range(1, 40)])
+    grouping = TableGrouping(known, np.arange(len(known)) % 4)
+    done = run(balance(stream_of(spark, folder), "key", grouping, 4, edge="planned").routed(), tmp_path / "c", "append")
+    (table,) = done.tables
+    assert table["worker"].to_pylist() == grouping.build(4).route(hash_keys(table["key"])).tolist()
+
+
+def test_a_table_that_was_given_is_planned_without_a_count(spark, monkeypatch):
+    monkeypatch.setattr("anabranch.spark.edges.planned.plan_from_counts", None)
+    df = spark.createDataFrame(skewed(0, 300)).withColumn("key", F.concat("key", F.rand().cast("string").substr(9, 0)))
+    grouping = TableGrouping(hash_keys(["k1", "k1", "k2"]), [0, 3, 2])
+    balanced = balance(df, "key", grouping, 4)
+    assert balanced.settings.edge == "planned"
+    found = balanced.routed().toArrow()
+    workers = {key: {row["worker"] for row in found.to_pylist() if row["key"] == key} for key in ("k1", "k2")}
+    assert workers == {"k1": {0, 3}, "k2": {2}}
+
+
 def test_a_planned_stream_spreads_in_the_second_batch_what_was_hot_in_the_first(spark, tmp_path):
     folder = write_files(tmp_path / "files", [skewed(0, 800), skewed(1, 700)])
     ledger = Ledger(str(tmp_path / "ledger"))

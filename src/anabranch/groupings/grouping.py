@@ -29,6 +29,10 @@ class Grouping(ABC):
     paper: ClassVar[str]
     needs_counts: ClassVar[bool] = False
     by_key: ClassVar[bool] = True
+    # Routes depend on how often keys occur; without it `table` is the same whatever the plan says.
+    learns: ClassVar[bool] = True
+    # Without it, `table` never names two workers for one key.
+    splits_keys: ClassVar[bool] = True
     # What a router learned is not counts that can be pooled: each source goes on with its own router.
     keeps_router: ClassVar[bool] = False
     # The name alone says nothing: without the table that somebody makes for it, it is key grouping.

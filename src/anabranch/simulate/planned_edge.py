@@ -27,7 +27,7 @@ class PlannedEdge:
     """A table sends its keys to one of their workers at random; every other key goes home.
 
     The table of a window is made from the exact counts of the window before: one window late, as on a stream. In the
-    first one all keys go home.
+    first one all keys go home. A grouping that does not learn has its table from the first window on.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ class PlannedEdge:
         self._lane = np.uint64(lane(seed_bits(seed), _DRAW))
         self._reports: list[Report] = []
         self._counts = KeyCounts()
-        self._use(Table(np.zeros(0, np.uint64), np.zeros(1, np.int64), np.zeros(0, np.int32)))
+        known = None if grouping.learns else grouping.table(Plan(), n_workers, seed)
+        self._use(known or Table(np.zeros(0, np.uint64), np.zeros(1, np.int64), np.zeros(0, np.int32)))
         # Compiling or loading kernels is not routing: do it before the clock runs.
         self._choose(np.arange(2, dtype=np.uint64), 0)
 

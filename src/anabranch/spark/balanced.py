@@ -38,7 +38,7 @@ from anabranch.spark.merging import aggregator, fingerprint, resident
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import mapped
 from anabranch.spark.requirements import check_dataframe, parallelism
-from anabranch.spark.settings import WORKER, Settings, learns
+from anabranch.spark.settings import WORKER, Settings
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
 from anabranch.spark.workers.apply import Apply
@@ -124,7 +124,7 @@ def _default_edge(df: DataFrame, grouping: Grouping, regime: str) -> tuple[str, 
     """The edge of those who chose none, and why, where that is not plain."""
     if df.isStreaming or not grouping.has_table() or regime != "batch":
         return "adaptive", ""
-    again = run_again(df) if learns(grouping) and not grouping.needs_counts else None
+    again = run_again(df) if grouping.learns and not grouping.needs_counts else None
     if again is None:
         return "planned", ""
     return "adaptive", f"chosen because the count for the planned edge would run {again} a second time"

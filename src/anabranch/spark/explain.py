@@ -95,7 +95,7 @@ _UNSEEN = "; over Spark Connect nothing refuses append mode for them, which woul
 
 
 def _learned(df: DataFrame, settings: Settings) -> str:
-    if not settings.grouping.by_key or settings.grouping.name == "key":
+    if not settings.grouping.learns:
         return "nothing: this grouping does not look at how often keys occur"
     if not df.isStreaming:
         exact = "from an exact count of this DataFrame, made first, which reads it once more"

@@ -13,11 +13,6 @@ REGIMES = ("batch", "resident")
 HASH, WORKER = "__anabranch_hash", "__anabranch_worker"
 
 
-def learns(grouping: Grouping) -> bool:
-    """Whether its table depends on how often keys occur."""
-    return grouping.name not in ("key", "shuffle")
-
-
 @dataclass(frozen=True)
 class Settings:
     """Everything that tasks need to know, checked and picklable; see `balance` for the parameters."""
@@ -67,7 +62,7 @@ class Settings:
     @property
     def needs_plan(self) -> bool:
         """Whether the planned edge has to learn something before it is more than hashing."""
-        return self.edge == "planned" and learns(self.grouping)
+        return self.edge == "planned" and self.grouping.learns
 
     def identity(self) -> dict[str, Any]:
         """What must stay the same as long as a query lives."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anabranch.errors import ConfigError
-from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, KeyGrouping, OfflineGreedy
+from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, named, names
 from anabranch.spark.settings import Settings
-
-_WHOLE = (OfflineGreedy, DistributionAwareKeyGrouping, KeyGrouping)
 
 
 def with_whole_keys(settings: Settings, asked: frozenset[str], *, streaming: bool) -> Settings:
@@ -26,8 +24,8 @@ def with_whole_keys(settings: Settings, asked: frozenset[str], *, streaming: boo
     default = DistributionAwareKeyGrouping() if streaming else OfflineGreedy()
     grouping = settings.grouping if "grouping" in asked else default
     _check_grouping(grouping, default)
-    # By hash a key is on one worker on every edge that has an exchange.
-    edge = settings.edge if isinstance(grouping, KeyGrouping) and settings.edge != "local" else "planned"
+    # What needs not be learned is the same on every edge that has an exchange.
+    edge = "planned" if grouping.learns or settings.edge == "local" else settings.edge
     if "edge" in asked and settings.edge != edge:
         raise ConfigError(
             f'whole_keys=True places {grouping.name} on the planned edge, got edge="{settings.edge}"; leave edge out'
@@ -39,9 +37,9 @@ def with_whole_keys(settings: Settings, asked: frozenset[str], *, streaming: boo
 
 
 def _check_grouping(grouping: Grouping, default: Grouping) -> None:
-    if not isinstance(grouping, _WHOLE):
-        names = ", ".join(one.name for one in _WHOLE)
+    if grouping.splits_keys:
+        whole = ", ".join(name for name in names() if not named(name).splits_keys)
         raise ConfigError(
-            f"whole_keys=True needs a grouping that splits no key ({names}), got {grouping.name}; "
+            f"whole_keys=True needs a grouping that splits no key ({whole}), got {grouping.name}; "
             f"leave grouping out for {default.name}"
         )

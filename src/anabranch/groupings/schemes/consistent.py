@@ -56,6 +56,7 @@ class ConsistentGrouping(Grouping):
 
     name = "consistent"
     paper = "Nasir et al. 2017 (CG)"
+    learns = False
 
     epsilon: float = 0.01
     virtual_workers: int = 10

@@ -61,6 +61,7 @@ class DistributionAwareKeyGrouping(Grouping):
 
     name = "distribution-aware"
     paper = "Rivetti et al. 2015 (R-DKG)"
+    splits_keys = False
 
     learning: int = 100_000
     theta: float | None = None

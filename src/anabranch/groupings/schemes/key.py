@@ -36,6 +36,8 @@ class KeyGrouping(Grouping):
 
     name = "key"
     paper = "baseline"
+    learns = False
+    splits_keys = False
 
     family: HashFamily = field(default=MultiplyShift())
 

@@ -50,6 +50,7 @@ class OfflineGreedy(Grouping):
     name = "offline-greedy"
     paper = "Nasir et al. 2015 (Off-Greedy)"
     needs_counts = True
+    splits_keys = False
 
     keys: U64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64), repr=False)
     counts: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)

@@ -41,6 +41,7 @@ class OnlineGreedy(Grouping):
 
     name = "online-greedy"
     paper = "Nasir et al. 2015 (On-Greedy)"
+    learns = False
 
     def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
         return _OnlineGreedyRouter(self, n_workers, source, n_sources, seed)

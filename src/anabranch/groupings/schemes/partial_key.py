@@ -56,6 +56,7 @@ class PartialKeyGrouping(Grouping):
 
     name = "partial-key"
     paper = "Nasir et al. 2015 (PKG)"
+    learns = False
 
     choices: int = 2
     estimation: str = "local"

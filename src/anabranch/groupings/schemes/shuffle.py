@@ -39,6 +39,7 @@ class ShuffleGrouping(Grouping):
     name = "shuffle"
     paper = "baseline"
     by_key = False
+    learns = False
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """No key is at home anywhere, so the table is empty; `by_key` says so."""

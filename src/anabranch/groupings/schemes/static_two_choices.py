@@ -40,6 +40,7 @@ class StaticTwoChoices(Grouping):
 
     name = "static-two-choices"
     paper = "Nasir et al. 2015 (PoTC)"
+    learns = False
 
     family: HashFamily = field(default=MultiplyShift())
 

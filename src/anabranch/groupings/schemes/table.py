@@ -56,6 +56,7 @@ class TableGrouping(Grouping):
     name = "table"
     paper = "Caneill et al. 2016"
     needs_table = True
+    learns = False
 
     keys: U64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     workers: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))

@@ -29,9 +29,9 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
         return df.withColumn(WORKER, _dealt(df, F.lit(settings.n_workers), settings))
     df = df.withColumn(HASH, F.xxhash64(*keys))
     home = home_of(F.col(HASH), settings)
-    if not settings.needs_plan:
+    plan = _plan_rows(df, settings)
+    if plan is None:
         return df.withColumn(WORKER, home).drop(HASH)
-    plan = plan_rows(df.sparkSession, settings) if df.isStreaming else _counted_plan(df, settings)
     plan = plan.select(F.col("hash").alias(HASH), F.col("workers").alias("__anabranch_workers"))
     workers = F.col("__anabranch_workers")
     return (
@@ -65,10 +65,22 @@ def home_of(hashed: Column, settings: Settings) -> Column:
     return F.shiftrightunsigned(scaled, 32).cast("int")
 
 
-def _counted_plan(df: DataFrame, settings: Settings) -> DataFrame:
-    """The plan of a batch DataFrame, from an exact count of that very data."""
-    plan = plan_from_counts(df.select(HASH), settings)
-    return df.sparkSession.createDataFrame(pa.Table.from_batches([as_rows(plan)]))
+def _plan_rows(df: DataFrame, settings: Settings) -> DataFrame | None:
+    """Keys that do not go home, with their workers; None where all keys go home.
+
+    A grouping that does not learn has one table for good. Of the others, a stream makes a table of each batch for the
+    next, and a batch DataFrame one from an exact count of that very data.
+    """
+    if settings.grouping.learns and df.isStreaming:
+        return plan_rows(df.sparkSession, settings)
+    if settings.grouping.learns:
+        plan = plan_from_counts(df.select(HASH), settings)
+    else:
+        plan = Plan(table=settings.grouping.table(Plan(), settings.n_workers, settings.seed))
+    rows = as_rows(plan)
+    if not (rows.num_rows or settings.grouping.learns):
+        return None
+    return df.sparkSession.createDataFrame(pa.Table.from_batches([rows]))
 
 
 def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
