@@ -141,7 +141,7 @@ def test_every_field_of_a_plan_survives_as_bytes(keys):
         now=1.5,
         step_s=0.25,
         table=to_all(np.array(keys, np.uint64), 3),
-        keys=41,
+        n_keys=41,
         cold_tuples=np.array([8, 1]),
         clock=99.5,
         idle=np.array([3]),

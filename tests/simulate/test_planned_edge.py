@@ -103,7 +103,7 @@ def test_the_plan_holds_the_exact_counts_of_one_window_and_the_table_before():
     for window, plan in enumerate(plans):
         keys, counts = np.unique(hashes[1000 * window : 1000 * window + 1000], return_counts=True)
         assert plan.tuples == 1000
-        assert plan.keys == len(keys)
+        assert plan.n_keys == len(keys)
         assert dict(zip(plan.hot_keys.tolist(), plan.hot_counts.tolist(), strict=True)) == dict(
             zip(keys.tolist(), counts.tolist(), strict=True)
         )
@@ -123,7 +123,7 @@ def test_keys_beyond_the_heaviest_are_known_by_home_only():
     assert len(plan.hot_keys) == 2000
     assert plan.hot_counts.tolist() == [2] * 1500 + [1] * 500
     assert plan.tuples == plan.hot_counts.sum() + plan.cold_tuples.sum() == 4000
-    assert plan.keys == 2500
+    assert plan.n_keys == 2500
     cold = np.setdiff1d(keys, plan.hot_keys)
     assert plan.cold_tuples.tolist() == np.bincount(MultiplyShift().first(cold, 2, 1), minlength=2).tolist()
 

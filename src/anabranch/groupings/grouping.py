@@ -84,7 +84,7 @@ class Grouping(ABC):
             tuples=sum(report.tuples for report in reports),
             hot_keys=hot_keys,
             hot_counts=hot_counts,
-            keys=sum(report.partials for report in reports),
+            n_keys=sum(report.partials for report in reports),
             cold_tuples=pool_cold(list(reports)),
             seconds_per_tuple=pool_seconds(previous, list(reports)),
         )

@@ -109,7 +109,7 @@ class Plan:
         Time of the batch's first tuple, in the stream's own time, and seconds between two tuples of a source.
     table
         Routes, for groupings that can be written as a table.
-    keys
+    n_keys
         Partial states of the last batch, about its distinct keys; 0 when that is not known.
     cold_tuples
         Tuples per home worker of the keys that are not among `hot_keys`; empty when that is not known.
@@ -129,7 +129,7 @@ class Plan:
     now: float = 0.0
     step_s: float = 0.0
     table: Table | None = None
-    keys: int = 0
+    n_keys: int = 0
     cold_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
     clock: float = 0.0
     idle: NDArray[np.int64] = field(default_factory=_no_counts)
@@ -188,7 +188,9 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
 
 _REPORT_ARRAYS = ("worker_tuples", "worker_seconds", "hot_keys", "hot_counts")
 _PLAN_ARRAYS = ("hot_keys", "hot_counts", "cold_tuples", "seconds_per_tuple")
-_PLAN_NUMBERS = ("version", "tuples", "keys", "sources", "now", "step_s", "clock")
+_PLAN_NUMBERS = ("version", "tuples", "n_keys", "sources", "now", "step_s", "clock")
+# Names on disk that are not those of the fields.
+_ON_DISK = {"n_keys": "keys"}
 
 
 def pack_report(report: Report) -> bytes:
@@ -213,7 +215,7 @@ def pack_plan(plan: Plan) -> bytes:
         arrays |= {f"table.{f.name}": getattr(plan.table, f.name) for f in fields(plan.table)}
     if len(plan.idle):
         arrays["idle"] = plan.idle
-    header = {name: getattr(plan, name) for name in _PLAN_NUMBERS}
+    header = {_ON_DISK.get(name, name): getattr(plan, name) for name in _PLAN_NUMBERS}
     return snapshot.pack({"kind": "plan", **header}, arrays)
 
 
@@ -222,7 +224,7 @@ def unpack_plan(data: bytes) -> Plan:
     header, arrays = _unpack(data, "plan", _PLAN_ARRAYS)
     columns = {f.name: arrays[f"table.{f.name}"] for f in fields(Table) if f"table.{f.name}" in arrays}
     table = Table(**columns) if columns else None
-    numbers: dict[str, Any] = {name: header[name] for name in _PLAN_NUMBERS}
+    numbers: dict[str, Any] = {name: header[_ON_DISK.get(name, name)] for name in _PLAN_NUMBERS}
     found: dict[str, Any] = {name: arrays[name] for name in _PLAN_ARRAYS}
     return Plan(**numbers, **found, table=table, idle=arrays.get("idle", _no_counts()))
 

@@ -105,7 +105,7 @@ class PlannedEdge:
         plan = replace(
             Grouping.fold(self.grouping, self.plan, [exact, *self._reports, workers]),
             table=None if self.plan is None else self.plan.table,
-            keys=len(keys),
+            n_keys=len(keys),
             cold_tuples=np.bincount(homes, weights=counts[cold], minlength=self.n_workers).astype(np.int64),
         )
         table = self.grouping.table(plan, self.n_workers, self.seed)

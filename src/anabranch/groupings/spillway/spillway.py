@@ -334,8 +334,8 @@ class SpillwayRouter(MeasuringRouter):
         self._follow_speeds(plan)
         self.meta[_POOLED] = 1.0
         self.offsets[:] = 0.0
-        if plan.keys:
-            self.meta[_KEYS] = max(self.meta[_KEYS], _CELLS * (1 - math.exp(-plan.keys / _CELLS)))
+        if plan.n_keys:
+            self.meta[_KEYS] = max(self.meta[_KEYS], _CELLS * (1 - math.exp(-plan.n_keys / _CELLS)))
         if plan.table is None:
             return
         keys, workers, parts = flows_of(plan.table)

@@ -105,4 +105,4 @@ def _with_cold(plan: Plan, counts: DataFrame, settings: Settings) -> Plan:
     at_home = MultiplyShift().first(plan.hot_keys, settings.n_workers, settings.seed)
     tuples = int(cold.sum())
     np.subtract.at(cold, at_home, plan.hot_counts)
-    return replace(plan, tuples=tuples, cold_tuples=cold, keys=int(by_home["keys"].to_numpy().sum()))
+    return replace(plan, tuples=tuples, cold_tuples=cold, n_keys=int(by_home["keys"].to_numpy().sum()))
