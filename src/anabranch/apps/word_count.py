@@ -67,7 +67,7 @@ class WordCount(App):
 
 
 def words(line: str) -> F.Column:  # type: ignore[name-defined]
-    """Every word of a column of text, one a row, in lower case."""
+    """Every word of a column of text, one per row, in lower case."""
     return F.explode(_words(line))
 
 

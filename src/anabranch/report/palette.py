@@ -1,4 +1,4 @@
-"""Colours: one a grouping, the same in every picture of every run."""
+"""Colours: one per grouping, the same in every picture of every run."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _check_seconds(ticks: pa.Array, column: str) -> None:
 
 
 def _of_size(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly `size`, but for the last."""
+    """The same rows in batches of exactly `size`, except the last."""
     pending: list[pa.RecordBatch] = []
     n_pending = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Reading rows of Parquet and CSV files a batch at a time; every failure becomes an InputError of one line."""
+"""Reads rows of Parquet and CSV files batch by batch; every failure becomes an InputError of one line."""
 
 from __future__ import annotations
 

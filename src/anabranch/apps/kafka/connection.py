@@ -15,7 +15,7 @@ PREFIX = "ANABRANCH_KAFKA_"
 FILE = "ANABRANCH_KAFKA_PROPERTIES"
 HIDDEN = "***"
 _ADDRESS = "bootstrap.servers"
-# Their values are no secrets, and an error is hard to understand without them.
+# Their values are not secret, and an error is hard to understand without them.
 _SHOWN = re.compile(r"security\.protocol|sasl\.mechanism|ssl\..*\.(location|type)")
 _JAAS = "sasl.jaas.config"
 # What a certificate in the properties themselves is called there; in files it is ….location.
@@ -26,7 +26,7 @@ _INLINE = {
 }
 _HOST_CHECK = "ssl.endpoint.identification.algorithm"
 _QUOTED = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
-# Errors about a log-in quote words of it. Those that every log-in has are no secrets.
+# Errors about a log-in quote words of it. Words that every log-in has are not secret.
 _WORDS = re.compile(r"""[\s"'=;]+""")
 _PLAIN = {"required", "requisite", "sufficient", "optional", "username", "password"}
 _SHORTEST = 4

@@ -186,7 +186,7 @@ class KafkaSink(Sink):
     Guarantees
     ----------
     Each row is there at least once. After a crash within a batch its rows come again, the same ones with the same batch
-    number: whoever keeps each key's row with the highest batch number has the answer, however often a row came.
+    number: a reader that keeps each key's row with the highest batch number has the answer, however often a row came.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def require_connector(spark: SparkSession) -> None:
 
 
 def _shown(name: str) -> F.Column:  # type: ignore[name-defined]
-    """Bytes as text, or in base64 where they are no text."""
+    """Bytes as text, or in base64 where they are not text."""
     raw = F.col(ROW + name)
     text = raw.cast("string")
     # Spark breaks the lines of base64.

@@ -175,7 +175,7 @@ class Produce:
             number += len(batch)
             start = 0
             while start < len(batch):
-                # One that stands behind a later one is sent with that, for a stream has an order.
+                # A stream has an order, so a record that stands behind a later one is sent with it.
                 pace = None if due is None else np.maximum.accumulate(due[start:])
                 n = len(batch) - start if pace is None else max(1, int(np.searchsorted(pace, pace[0] + _STEP_S)))
                 step = batch.slice(start, n)

@@ -62,12 +62,12 @@ class ReadTopic:
         notes.read_from(found)
 
     def unread(self) -> list[Gap]:
-        """Records that the checkpoint has not read yet and the topic has removed; none where nobody can tell."""
+        """Records that the checkpoint has not read yet and the topic has removed; none where brokers do not answer."""
         start = (self._offsets.reached() or {}).get(self.address.topic, {})
         return self.removed(start)
 
     def removed(self, start: Mapping[str, int], end: Mapping[str, int] | None = None) -> list[Gap]:
-        """Records from `start` on (and before `end`) that the topic has removed; none where nobody can tell."""
+        """Records from `start` on (and before `end`) that the topic has removed; none where brokers do not answer."""
         partitions = [int(p) for p in (start if end is None else end)]
         first = beginnings(self._properties, self.address.topic, partitions) if partitions else None
         return [] if first is None else gaps(start, first, end)

@@ -125,7 +125,7 @@ def _text(field: Field, names: Sequence[str], columns: Mapping[str, str]) -> Col
 
 
 def _check(app: App, names: Sequence[str], texts: Mapping[Field, Column]) -> None:
-    """Refuse records of which none could be good."""
+    """Refuse a source whose records could never be good."""
     missing = [f.name for f in app.fields if f not in texts and (not f.optional or not texts)]
     if missing:
         raise InputError(

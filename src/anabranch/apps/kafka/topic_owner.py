@@ -64,7 +64,7 @@ class SinkTopic:
 
     Guarantees
     ----------
-    A topic that ends with records of another query, or of nobody, is refused, or adopted where that is asked for. In an
+    A topic that ends with records of another query, or with records that name no query, is refused, or adopted where that is asked for. In an
     adopted topic the batch numbers of this query are higher than all that was there, so that for each key that it has
     an answer for, the row with the highest batch number is its own. A query that has answered before adopts no answers
     of another one, because its own rows of keys that do not change again would stay behind them.
@@ -119,7 +119,7 @@ class SinkTopic:
             ) from None
 
     def _answers(self, spark: SparkSession, query: str, ends: Mapping[int, Tail], adopted: Adopted) -> Answers:
-        """What the topic has of answers, of which those that this query has adopted are no longer foreign."""
+        """The answers in the topic; those that this query has adopted count as its own."""
         topic = self.address.topic
         options = {
             "assign": json.dumps({topic: [*ends]}),

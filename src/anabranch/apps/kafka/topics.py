@@ -14,7 +14,7 @@ from anabranch.errors import InputError
 _ANSWER_S = 30
 _CALL_MS = 5000
 _POLL_MS = 200
-# The last offsets of a partition may be marks of transactions, which nobody gets to read.
+# The last offsets of a partition may be marks of transactions, which no consumer gets to read.
 _TAIL = 20
 # What brokers of before 2.8 have in place of a topic's id.
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -31,7 +31,7 @@ class Tail:
     end
         Offset of the next record.
     mark
-        A header of the last record; None where it has none, or where there is no last record to be read.
+        A header of the last record; None where the record has none, or the partition has no record.
     """
 
     end: int
@@ -39,9 +39,9 @@ class Tail:
 
 
 def topics_of(properties: Mapping[str, str]) -> set[str] | None:
-    """Names of the topics that a client with these properties may see; None where nobody can be asked.
+    """Names of the topics that a client with these properties may see; None where the brokers cannot be asked.
 
-    Why nobody can be asked, a wrong password for instance, is left to Spark's connector to tell: it asks the same, and
+    Spark's connector tells why they cannot be asked, a wrong password for instance: it asks the same, and
     says so at once. Only a broker that never answers would keep it waiting for minutes.
 
     Parameters
@@ -53,7 +53,7 @@ def topics_of(properties: Mapping[str, str]) -> set[str] | None:
 
 
 def topic_id(properties: Mapping[str, str], topic: str, within_s: int = _ANSWER_S) -> str | None:
-    """The id of a topic, which another one of the same name does not have; None where nobody can tell."""
+    """The id of a topic, which another one of the same name does not have; None where the brokers cannot be asked."""
 
     def ask(jvm: Any, client: Any) -> str:
         found = _got(jvm, client.describeTopics([topic]).allTopicNames(), within_s)
@@ -64,7 +64,7 @@ def topic_id(properties: Mapping[str, str], topic: str, within_s: int = _ANSWER_
 
 
 def beginnings(properties: Mapping[str, str], topic: str, partitions: Iterable[int]) -> dict[int, int] | None:
-    """Offset of the first record that each of these partitions still has; None where nobody can be asked."""
+    """Offset of the first record that each of these partitions still has; None where the brokers cannot be asked."""
 
     def ask(jvm: Any, client: Any) -> dict[int, int]:
         earliest = jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest()
@@ -106,7 +106,7 @@ class Caller:
                 self._client.close(_jvm().java.time.Duration.ZERO)
 
     def answers(self) -> bool:
-        """Whether the broker says anything within some seconds, be it an error; True where nobody can ask."""
+        """Whether the broker says anything within some seconds, an error included; True where it cannot be asked."""
         try:
             self._ask()
         except Exception as error:  # py4j has one class for whatever Java throws
@@ -165,7 +165,7 @@ def _read_tails(jvm: Any, properties: Mapping[str, str], topic: str, header: str
 
 
 def _marks(jvm: Any, consumer: Any, ends: Mapping[Any, int], header: str) -> dict[int, str | None]:
-    """A header of the last record of each partition, for a consumer that stands shortly before their ends."""
+    """A header of the last record of each partition; the consumer must stand shortly before their ends."""
     found: dict[int, str | None] = {}
     for _ in range(_ANSWER_S * 1000 // _POLL_MS):
         if all(int(consumer.position(place)) >= end for place, end in ends.items()):

@@ -48,7 +48,7 @@ class Checkpoint:
             if self.ledger_uri is not None:
                 raise
             raise ConfigError(
-                f"the ledger cannot be in the checkpoint, for tasks write it from Python: {error}; "
+                f"the ledger cannot be in the checkpoint, because tasks write it from Python: {error}; "
                 "name a folder that Python reaches on every host with --ledger"
             ) from None
         return found

@@ -17,7 +17,7 @@ _NOISE = re.compile(
 
 
 def filtered_stderr() -> int:
-    """A pipe to write to instead of stderr: its lines go there, but for Spark's five of each operator."""
+    """A pipe to write to instead of stderr: it passes on all lines except Spark's five per operator."""
     read, write = os.pipe()
     Thread(target=_copy, args=(read,), name="lines of Java", daemon=True).start()
     return write
@@ -38,6 +38,6 @@ def without_noise(lines: Iterable[bytes]) -> Iterator[bytes]:
 def _copy(read: int) -> None:
     with os.fdopen(read, "rb") as lines:
         for line in without_noise(lines):
-            # Whoever read them may have gone; Java must not wait for that.
+            # The reader of the lines may have gone; Java must not wait for it.
             with suppress(OSError, ValueError):
                 os.write(_STDERR, line)

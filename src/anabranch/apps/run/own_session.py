@@ -37,7 +37,7 @@ def own_session(app_name: str, master: str | None = None, **conf: str) -> Iterat
         return
     _check_master(master)
     _quieten()
-    # What goes wrong in a query is told in one line by whoever runs it.
+    # The command that runs a query tells in one line what goes wrong in it.
     try:
         with _deaf_java():
             spark = session(app_name, master=master, spark_log_level="OFF", **conf)
@@ -100,7 +100,7 @@ def end_java() -> None:
 def _quieten() -> None:
     """Have nothing said when Java ends before Python does, or of a query that Spark refuses.
 
-    Whoever runs it says so in one line.
+    The command that runs it says so in one line.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

@@ -52,7 +52,7 @@ class Events:
     on_note
         Takes a line about whatever else the user should know: records that are lost, brokers that are gone.
     stop
-        Set to True by whoever wants the pipeline to end after the batch that is running.
+        Set it to True to end the pipeline after the batch that is running.
     """
 
     on_batch: Callable[[BatchMetrics], None] = _no

@@ -81,7 +81,7 @@ class DeadLetters:
         # Spark keeps a hundred batches' progress: those that this call comes too late for are looked at all the same.
         missed = range(self._complete() + 1, batch)
         late = sum(self._put_aside(spark, earlier) for earlier in missed)
-        # Nobody counted the good records of those; most likely there were some.
+        # The good records among those were not counted; most likely there were some.
         self.good += len(missed)
         counted = observed(progress)
         if counted is not None:
@@ -118,7 +118,7 @@ class DeadLetters:
         return self.source.reread(spark, self.app, self.columns, self.checkpoint, batch)
 
     def _tell_lost(self, batch: int, again: Reread, malformed: int | None) -> None:
-        """Say that malformed rows are lost: so many, or where nobody has counted them, at most all that are gone."""
+        """Say how many malformed rows are lost; where they were not counted, at most all that are gone."""
         if not again.gone or malformed == 0:
             return
         lost = f"{malformed:,}" if malformed is not None else "some" if again.most is None else f"up to {again.most:,}"

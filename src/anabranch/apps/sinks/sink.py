@@ -32,7 +32,7 @@ class Sink(ABC):
         return None
 
     def owned(self, spark: SparkSession, checkpoint: Checkpoint, query: str) -> Sink:
-        """The sink as the one of this query, for its answers; ConfigError where only Spark can see whose it is."""
+        """The sink, claimed for this query's answers; ConfigError where only Spark can see whose it is."""
         return self
 
     def redacted(self, text: str) -> str:

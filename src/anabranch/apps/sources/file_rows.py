@@ -62,7 +62,7 @@ class FileRows:
     def parse(self, rows: DataFrame, app: App, columns: Mapping[str, str]) -> DataFrame:
         """One column a field of the application, of its type; columns of ours; and REASON: null if a row is good.
 
-        A null in a field that is not the key is no fault: it is what an empty cell is.
+        A null in a field other than the key is allowed: an empty cell is a null.
         """
         chosen = app.chosen(self.names, columns)
         with app.reading(self.names):

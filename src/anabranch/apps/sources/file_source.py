@@ -30,7 +30,7 @@ _SUFFIXES |= {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
 
 
-# Names of files are no patterns. Spark's own option, which its stream of files sets for what it has listed.
+# Names of files are not patterns. Spark's own option, which its stream of files sets for what it has listed.
 _AS_THEY_ARE = {"__globPaths__": "false"}
 
 

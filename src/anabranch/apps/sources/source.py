@@ -143,7 +143,7 @@ def source(
 
 
 def is_topic(text: str) -> bool:
-    """Whether a text means a topic, be it written well or not: ``kafka:/…`` is no folder."""
+    """Whether a text means a topic, written well or not: ``kafka:/…`` is not a folder."""
     return text.lower().startswith(_SCHEME)
 
 

@@ -61,7 +61,7 @@ class KeyGraph:
     def of(cls, chain: Sequence[Pairs], spread: Sequence[NDArray[np.uint64]] | None = None) -> KeyGraph:
         """The graph of a chain of operators; `chain[i]` are the pairs of operators i and i + 1.
 
-        `spread` are keys of each operator that are on every server: they are no vertices, and their pairs no edges.
+        `spread` are keys of each operator that are on every server: neither vertices nor, in pairs, edges.
         """
         keys, numbers = _number_keys(chain)
         hops = [_hop(pairs, numbers[2 * i], numbers[2 * i + 1], len(keys[i + 1])) for i, pairs in enumerate(chain)]

@@ -82,7 +82,7 @@ class Manager:
     ----------
     Caneill et al. 2016, §3.4: the paper reconfigures at fixed intervals. §6 leaves "estimators able to predict the
     impact of a reconfiguration" for later, and this is one: the gain is what the tables would have saved on the period
-    they were made from, times the part of such promises that came true before, for the next period has other pairs.
+    they were made from, times the part of such promises that came true before, because the next period has other pairs.
     """
 
     n_servers: int

@@ -28,7 +28,7 @@ class Pairs:
     counts
         Tuples of each pair; at least 1.
     total
-        Tuples in all. What is above the sum of `counts` belongs to pairs that nobody counted.
+        Tuples in all. What is above the sum of `counts` belongs to pairs that were not counted.
     scale
         What one tuple counts as; above 1 where the tuples of older periods have faded.
     """
@@ -88,7 +88,7 @@ class Pairs:
 
     @classmethod
     def faded(cls, periods: Sequence[Pairs], fade: float) -> Pairs:
-        """Pairs of several periods, the last of which counts in full and each earlier one `fade` times the next.
+        """Pairs of several periods: the last one counts in full, each earlier one `fade` times the next.
 
         The paper forgets all earlier periods, which is a fade of 0. Pairs that are rare come back over longer times
         than a period; see the benchmark of locality.
@@ -106,7 +106,7 @@ class Pairs:
         return Pairs(self.first, self.second, counts, int(counts.sum()) + uncounted, _SCALE)
 
     def top(self, n: int) -> Pairs:
-        """The `n` heaviest pairs; the others count as tuples of pairs that nobody counted."""
+        """The `n` heaviest pairs; the others count as tuples of pairs that were not counted."""
         kept = np.lexsort((self.second, self.first, -self.counts))[:n]
         return Pairs(self.first[kept], self.second[kept], self.counts[kept], self.total, self.scale)
 

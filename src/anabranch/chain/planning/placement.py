@@ -81,7 +81,7 @@ class Placement:
     def measured(self, chain: Sequence[Pairs]) -> tuple[tuple[float, ...], NDArray[np.float64]]:
         """Locality of each hop, and loads, that these tables have on other pairs.
 
-        Tuples whose pair nobody counted are taken to be local by chance and to spread evenly.
+        Tuples whose pair was not counted are taken to be local by chance and to spread evenly.
         """
         return expected(self.flows(chain), self.n_servers)
 
@@ -152,7 +152,7 @@ class Flow:
     counts
         Tuples.
     uncounted
-        Tuples whose servers nobody knows, for no one counted their pairs.
+        Tuples whose servers are unknown, because their pairs were not counted.
     scale
         What one tuple counts as.
     """
@@ -214,7 +214,7 @@ def _arrived(
     counts: NDArray[np.float64],
     n_servers: int,
 ) -> _Parts:
-    """As tuples have arrived; those of keys of which none has are in equal parts."""
+    """As tuples have arrived; in equal parts for keys without tuples."""
     there = np.isin(keys, table.split_keys)
     known, number = np.unique(keys[there], return_inverse=True)
     tuples = np.bincount(number * n_servers + servers[there], counts[there], len(known) * n_servers)

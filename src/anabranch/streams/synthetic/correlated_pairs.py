@@ -34,7 +34,7 @@ class CorrelatedPairs(Generated):
     locality
         Chance that both are equal, from 0 to 1.
     padding
-        Bytes a tuple carries besides; above 0 there is a column ``padding``. Its value is stored once a batch.
+        Bytes a tuple carries besides; above 0 there is a column ``padding``. Its value is stored once per batch.
 
     Examples
     --------

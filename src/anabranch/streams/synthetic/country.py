@@ -17,7 +17,7 @@ from anabranch.streams.synthetic.country_names import COUNTRY_NAMES
 
 @dataclass(frozen=True)
 class Country(Generated):
-    """The names of 204 countries, one of which has a given share of the tuples.
+    """The names of 204 countries; one of them has a given share of the tuples.
 
     When to use it: to meet the dynamic key grouping paper's figures; one extremely hot key, all others alike.
 

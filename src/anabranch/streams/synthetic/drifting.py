@@ -22,7 +22,7 @@ _NEVER_BACK = 2**62
 
 @dataclass(frozen=True)
 class Drifting(Generated):
-    """Zipf keys of which other ones are hot in every period: the law stays, the names change.
+    """Zipf keys whose hot ones change in every period: the law stays, the names change.
 
     When to use it: to see how fast a grouping notices new hot keys, again and again.
 
