@@ -64,10 +64,11 @@ class SinkTopic:
 
     Guarantees
     ----------
-    A topic that ends with records of another query, or with records that name no query, is refused, or adopted where that is asked for. In an
-    adopted topic the batch numbers of this query are higher than all that was there, so that for each key that it has
-    an answer for, the row with the highest batch number is its own. A query that has answered before adopts no answers
-    of another one, because its own rows of keys that do not change again would stay behind them.
+    A topic that ends with records of another query, or with records that name no query, is refused, or adopted where
+    that is asked for. In an adopted topic the batch numbers of this query are higher than all that was there. So the
+    row with the highest batch number is its own, for each key that it has an answer for. A query that has answered
+    before does not adopt answers of another one, because its own rows of keys that do not change again would stay
+    behind them.
 
     Parameters
     ----------
