@@ -13,27 +13,25 @@ from tests.drawn import skewed
 from anabranch import sketches
 from anabranch.errors import ConfigError
 from anabranch.hashing import hash_keys
-from anabranch.sketches import CoinSynopsis, CountingBloomFilter, CountMin, EpochCounters, SpaceSaving
+from anabranch.sketches import CoinSynopsis, CountingBloomFilter, EpochCounters, SpaceSaving
 
 # How to make each sketch, small enough to be wrong, and without forgetting.
 MAKE = {
     CoinSynopsis: lambda: CoinSynopsis(r=0, p=0.0),
-    CountMin: lambda: CountMin(epsilon=0.2, delta=0.3),
     CountingBloomFilter: lambda: CountingBloomFilter(capacity=5, false_positive_rate=0.2),
     EpochCounters: lambda: EpochCounters(capacity=8, epoch=10, alpha=1.0),
     SpaceSaving: lambda: SpaceSaving(capacity=8),
 }
 BAD_PARAMETERS = {
     CoinSynopsis: [{"r": -1}, {"l": 0}, {"l": 60}, {"p": 1.0}, {"p": float("nan")}, {"zeta": 0}, {"zeta": 17}],
-    CountMin: [{"epsilon": 0}, {"epsilon": 1}, {"delta": 0}, {"delta": 1}, {"epsilon": float("nan")}],
     CountingBloomFilter: [{"capacity": 0}, {"false_positive_rate": 0}, {"false_positive_rate": 1}],
     EpochCounters: [{"capacity": 0}, {"epoch": 0}, {"alpha": -0.1}, {"alpha": 1.1}, {"alpha": float("nan")}],
     SpaceSaving: [{"capacity": 0}, {"capacity": -3}],
 }
 # Those that count, those whose bounds hold after a merge too, and those that count a key several times at once.
-COUNTING = [CountMin, EpochCounters, SpaceSaving]
-BOUNDED_AFTER_MERGE = [CountMin, SpaceSaving]
-WEIGHTED = [CountMin, SpaceSaving]
+COUNTING = [EpochCounters, SpaceSaving]
+BOUNDED_AFTER_MERGE = [SpaceSaving]
+WEIGHTED = [SpaceSaving]
 
 UNIVERSE = hash_keys(np.arange(40))
 

@@ -1,12 +1,11 @@
 """Sketches: bounded summaries of a stream of key hashes."""
 
 from anabranch.sketches.coin_synopsis import CoinSynopsis
-from anabranch.sketches.count_min import CountMin
 from anabranch.sketches.counting_bloom_filter import CountingBloomFilter
 from anabranch.sketches.epoch_counters import EpochCounters
 from anabranch.sketches.space_saving import SpaceSaving
 
-__all__ = ["CoinSynopsis", "CountMin", "CountingBloomFilter", "EpochCounters", "SpaceSaving"]
+__all__ = ["CoinSynopsis", "CountingBloomFilter", "EpochCounters", "SpaceSaving"]
 
 
 def __dir__() -> list[str]:
