@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from tests.hashing.murmur3_family import Murmur3
 
 from anabranch.errors import SnapshotError
-from anabranch.hashing import MultiplyShift, Murmur3
+from anabranch.hashing import MultiplyShift
 from anabranch.snapshot import fingerprint, pack, unpack
 
 some_arrays = npst.arrays(

@@ -12,6 +12,12 @@ from anabranch.hashing import HashRing
 from anabranch.hashing.family import candidate_sequence, reseed
 
 
+def clockwise(ring: HashRing, key: np.uint64, n: int) -> list[int]:
+    """The next `n` distinct workers clockwise of the key."""
+    owners = np.roll(ring.owners, -int(np.searchsorted(ring.points, key)))
+    return list(dict.fromkeys(owners.tolist()))[:n]
+
+
 class ReferenceFish:
     """One source. Workers are known by their numbers, not by their places."""
 
@@ -102,7 +108,7 @@ class ReferenceFish:
         n = len(self.workers)
         if self.grouping.hashing == "ring":
             ring = HashRing(self.workers, virtual_nodes=self.grouping.virtual_nodes, seed=self.seed)
-            return ring.candidates(mixed, n)[0].tolist()
+            return clockwise(ring, mixed[0], n)
         high, low = divmod(int(mixed[0]), 2**32)
         second = (high % n + low % (n - 1) + 1) % n if n > 1 else 0
         places = np.empty(n, dtype=np.int32)

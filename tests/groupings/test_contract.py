@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.hashing.murmur3_family import Murmur3
 
 from anabranch import groupings
 from anabranch.errors import ConfigError, InputError, SnapshotError
@@ -33,7 +34,7 @@ from anabranch.groupings import (
     WChoices,
 )
 from anabranch.groupings.plan import pack_report
-from anabranch.hashing import Murmur3, hash_keys
+from anabranch.hashing import hash_keys
 
 EXPORTED = [
     value

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.hashing.murmur3_family import Murmur3
 
 from anabranch.groupings import DChoices, Grouping, KeyGrouping, PartialKeyGrouping, WChoices
-from anabranch.hashing import Murmur3
 
 ORACLE = Path(os.environ.get("ANABRANCH_ORACLE") or "ANABRANCH_ORACLE is not set")
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.hashing.murmur3_family import Murmur3, murmur3_64
 
 from anabranch.errors import ConfigError
-from anabranch.hashing import Murmur3
-from anabranch.hashing.murmur3 import murmur3_64
 
 # Text, seed, Guava's asLong: no byte, a tail in one half or both, a block, a block and a tail.
 AS_LONG = [

@@ -5,11 +5,10 @@ and ring positions, is derived from the hash.
 """
 
 from anabranch.hashing.family import HashFamily, MultiplyShift
-from anabranch.hashing.murmur3 import Murmur3
 from anabranch.hashing.ring import HashRing
 from anabranch.hashing.xxhash64 import hash_keys
 
-__all__ = ["HashFamily", "HashRing", "MultiplyShift", "Murmur3", "hash_keys"]
+__all__ = ["HashFamily", "HashRing", "MultiplyShift", "hash_keys"]
 
 
 def __dir__() -> list[str]:

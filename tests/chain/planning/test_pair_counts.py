@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.drawn import skewed
 
 from anabranch.chain import PairCounts, Pairs
+from anabranch.chain.planning.pairs import hash_pairs
 from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 
@@ -29,7 +30,7 @@ def check(counts: PairCounts, listed: list[tuple[int, int]]) -> None:
     true = Counter(listed)
     slack = len(listed) / counts.capacity
     assert counts.total == len(listed)
-    for pair, estimate in zip(EVERY, counts.estimate(*columns(EVERY)), strict=True):
+    for pair, estimate in zip(EVERY, counts.sketch.estimate(hash_pairs(*columns(EVERY))), strict=True):
         assert true[pair] <= estimate <= true[pair] + slack
     found = counts.pairs()
     listed_pairs = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
@@ -48,15 +49,6 @@ def test_estimates_are_bounded_and_frequent_pairs_are_there(listed, capacity, cu
     check(counts, listed)
 
 
-@given(one=tuples, other=tuples, capacity=capacities)
-def test_merging_keeps_the_bounds(one, other, capacity):
-    counts, more = PairCounts(capacity), PairCounts(capacity)
-    counts.update(*columns(one))
-    more.update(*columns(other))
-    counts.merge(more)
-    check(counts, one + other)
-
-
 @given(listed=tuples)
 def test_with_enough_counters_it_is_exact(listed):
     counts = PairCounts(49)
@@ -66,21 +58,11 @@ def test_with_enough_counters_it_is_exact(listed):
         assert np.array_equal(getattr(found, name), getattr(exact, name))
 
 
-@given(before=tuples, after=tuples, capacity=capacities)
-def test_reset_forgets_everything(before, after, capacity):
-    counts, fresh = PairCounts(capacity), PairCounts(capacity)
-    counts.update(*columns(before))
-    counts.reset()
-    for each in (counts, fresh):
-        each.update(*columns(after))
-    assert counts.pairs().pack() == fresh.pairs().pack()
-
-
 def test_memory_does_not_grow_with_the_stream():
     counts = PairCounts(100)
-    before = counts.nbytes
+    before = len(counts.first)
     counts.update(hash_keys(np.arange(20_000)), hash_keys(np.arange(20_000) % 77))
-    assert counts.nbytes == before
+    assert len(counts.first) == len(counts.second) == before
     assert len(counts.pairs()) <= 100
 
 
@@ -89,8 +71,6 @@ def test_keys_that_are_no_hashes_are_refused():
         PairCounts(10).update(["Asia"], ["#tag"])
 
 
-def test_fewer_counters_are_not_taken_in():
-    with pytest.raises(ConfigError, match="cannot take in one of 5"):
-        PairCounts(10).merge(PairCounts(5))
+def test_it_needs_a_counter():
     with pytest.raises(ConfigError, match="capacity must be at least 1, got 0"):
         PairCounts(0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.hashing.murmur3_family import Murmur3
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import KeyGrouping, Plan, TableGrouping
-from anabranch.hashing import Murmur3, hash_keys
+from anabranch.hashing import hash_keys
 
 UNIVERSE = hash_keys(np.arange(3_000))
 tables = st.dictionaries(st.integers(0, 300), st.integers(0, 12), max_size=120)

@@ -20,7 +20,7 @@ class PairCounts:
 
     Guarantees
     ----------
-    - A pair's estimate is at least its true count and exceeds it by at most total / capacity.
+    - A pair's counter is at least its true count and exceeds it by at most total / capacity.
     - Every pair with more than total / capacity occurrences is among `pairs`, whose counts are never too high.
     - With as many counters as there are pairs, all counts are exact.
 
@@ -60,20 +60,11 @@ class PairCounts:
         """Tuples counted."""
         return self.sketch.total
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return self.sketch.nbytes + self.first.nbytes + self.second.nbytes
-
     def update(self, first: NDArray[np.uint64], second: NDArray[np.uint64]) -> None:
         """Count the pair of each tuple once."""
         pairs = hash_pairs(first, second)
         _update(*self.sketch.summary, self.first, self.second, pairs, first, second)
         self.sketch.total += len(pairs)
-
-    def estimate(self, first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Upper bound of each pair's count."""
-        return self.sketch.estimate(hash_pairs(first, second))
 
     def pairs(self) -> Pairs:
         """The pairs that have occurred for certain, and how often at least, heaviest first."""
@@ -81,22 +72,6 @@ class PairCounts:
         slots = np.flatnonzero(certain > 0)
         found = Pairs(self.first[slots], self.second[slots], certain[slots], self.total)
         return found.top(len(found))
-
-    def merge(self, other: PairCounts) -> None:
-        """Add another worker's stream to this one; the other must have at least as many counters."""
-        used = [np.flatnonzero(each.sketch.summary.count) for each in (self, other)]
-        pairs = np.concatenate([self.sketch.summary.keys[used[0]], other.sketch.summary.keys[used[1]]])
-        first = np.concatenate([self.first[used[0]], other.first[used[1]]])
-        second = np.concatenate([self.second[used[0]], other.second[used[1]]])
-        self.sketch.merge(other.sketch)
-        known, at = np.unique(pairs, return_index=True)
-        n = int(np.count_nonzero(self.sketch.summary.count))
-        source = at[np.searchsorted(known, self.sketch.summary.keys[:n])]
-        self.first[:n], self.second[:n] = first[source], second[source]
-
-    def reset(self) -> None:
-        """Forget everything; done whenever routes change, so that only recent tuples count (§3.2)."""
-        self.sketch = SpaceSaving(self.capacity)
 
 
 @njit(cache=True)
