@@ -41,10 +41,9 @@ from anabranch.aggregates.aggregate import MERGES, Aggregate, StateColumn, Types
 from anabranch.aggregates.collect_n import CollectN
 from anabranch.aggregates.count import Count
 from anabranch.aggregates.distinct_count import DistinctCount
+from anabranch.aggregates.extremes import Max, Min
 from anabranch.aggregates.groups import Groups
-from anabranch.aggregates.max import Max
 from anabranch.aggregates.mean import Mean
-from anabranch.aggregates.min import Min
 from anabranch.aggregates.quantiles import Quantiles
 from anabranch.aggregates.sum import Sum
 from anabranch.aggregates.top_k import TopK

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.lists import explode, leading
-from anabranch.aggregates.encoding.order import is_orderable, ordered, sort_within
+from anabranch.aggregates.encoding.order import ordered, sort_within
 from anabranch.aggregates.groups import Groups
 from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class CollectN(Aggregate):
+class CollectN(ColumnAggregate):
     """Keeps the n smallest values of a column, in ascending order.
 
     When to use it
@@ -41,16 +42,11 @@ class CollectN(Aggregate):
     [[3, 4], []]
     """
 
-    value: str
     n: int
 
     def __post_init__(self) -> None:
         if self.n < 1:
             raise ConfigError(f"n must be at least 1, got {self.n}; use Count where no value is needed")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         return (StateColumn("values", self.result_type(types)),)
@@ -67,8 +63,4 @@ class CollectN(Aggregate):
         return self.add(Groups(codes, groups.n), values)
 
     def result_type(self, types: Types) -> pa.DataType:
-        type_ = types[self.value]
-        if not is_orderable(type_):
-            rule = "CollectN needs a column of numbers, times, strings, binaries or booleans"
-            raise ConfigError(f"{rule}, '{self.value}' is {type_}; name one of its fields")
-        return pa.list_(type_)
+        return pa.list_(self.orderable(types))

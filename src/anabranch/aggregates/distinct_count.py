@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.coupons import coupons
 from anabranch.aggregates.encoding.hyperloglog import HyperLogLog
 from anabranch.aggregates.groups import Groups
@@ -14,7 +15,7 @@ from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class DistinctCount(Aggregate):
+class DistinctCount(ColumnAggregate):
     """Estimates the number of different values of a column, with a HyperLogLog sketch.
 
     When to use it
@@ -46,16 +47,11 @@ class DistinctCount(Aggregate):
     16
     """
 
-    value: str
     lg_k: int = 12
 
     def __post_init__(self) -> None:
         if not 4 <= self.lg_k <= 21:
             raise ConfigError(f"lg_k must be from 4 to 21, got {self.lg_k}; 12 has an error of 1.6 %")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         self.result_type(types)
@@ -72,9 +68,10 @@ class DistinctCount(Aggregate):
         return "hll_sketch_estimate({sketch})"
 
     def result_type(self, types: Types) -> pa.DataType:
-        type_ = types[self.value]
-        checks = (pa.types.is_signed_integer, pa.types.is_string, pa.types.is_large_string)
-        if not any(check(type_) for check in (*checks, pa.types.is_binary, pa.types.is_large_binary)):
-            rule = "DistinctCount needs a column of integers, strings or binaries"
-            raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to string")
+        self.checked(types, _is_countable, "integers, strings or binaries", "cast it to string")
         return pa.int64()
+
+
+def _is_countable(type_: pa.DataType) -> bool:
+    checks = (pa.types.is_signed_integer, pa.types.is_string, pa.types.is_large_string)
+    return any(check(type_) for check in (*checks, pa.types.is_binary, pa.types.is_large_binary))

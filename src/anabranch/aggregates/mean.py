@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.binned import FixedPoint, finite_or, quotients
 from anabranch.aggregates.encoding.sums import summed
 from anabranch.aggregates.groups import Groups
@@ -23,7 +24,7 @@ _DIVISION_SCALE = 39
 
 
 @dataclass(frozen=True)
-class Mean(Aggregate):
+class Mean(ColumnAggregate):
     """Averages a column: the exact sum over the number of values.
 
     When to use it
@@ -50,12 +51,7 @@ class Mean(Aggregate):
     [0.75]
     """
 
-    value: str
     _doubles: ClassVar[FixedPoint] = FixedPoint("sum")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         self.result_type(types)

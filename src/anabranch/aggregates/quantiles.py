@@ -8,14 +8,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.kll import Kll
 from anabranch.aggregates.groups import Groups
 from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Quantiles(Aggregate):
+class Quantiles(ColumnAggregate):
     """Estimates quantiles of a column, with a KLL sketch.
 
     When to use it
@@ -45,7 +46,6 @@ class Quantiles(Aggregate):
      THEN kll_sketch_get_quantile_double({sketch}, array(0.5D, 0.99D)) END'
     """
 
-    value: str
     probabilities: tuple[float, ...] = (0.5,)
     k: int = 200
     split_sensitive: ClassVar[bool] = True
@@ -56,10 +56,6 @@ class Quantiles(Aggregate):
             raise ConfigError(f"probabilities must be from 0 to 1, got {self.probabilities}; use (0.5,) for the median")
         if not 8 <= self.k <= 65535:
             raise ConfigError(f"k must be from 8 to 65535, got {self.k}; 200 has ranks right to about 1 %")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         self.result_type(types)
@@ -80,8 +76,5 @@ class Quantiles(Aggregate):
         return f"CASE WHEN kll_sketch_get_n_double({{sketch}}) > 0 THEN {quantiles} END"
 
     def result_type(self, types: Types) -> pa.DataType:
-        type_ = types[self.value]
-        if not (pa.types.is_signed_integer(type_) or pa.types.is_floating(type_)):
-            rule = "Quantiles needs a column of integers or floats"
-            raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to double")
+        self.integers_or_floats(types)
         return pa.list_(pa.float64())

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.binned import FixedPoint
 from anabranch.aggregates.encoding.halves import DecimalHalves, IntegerHalves
 from anabranch.aggregates.encoding.sums import MAX_PRECISION, summed
@@ -16,7 +17,7 @@ from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Sum(Aggregate):
+class Sum(ColumnAggregate):
     """Adds up a column, doubles as well, whatever the order of the tuples.
 
     When to use it
@@ -48,14 +49,9 @@ class Sum(Aggregate):
     [1.0]
     """
 
-    value: str
     _doubles: ClassVar[FixedPoint] = FixedPoint("sum")
     _integers: ClassVar[IntegerHalves] = IntegerHalves()
     _long_decimals: ClassVar[DecimalHalves] = DecimalHalves()
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         type_ = self.result_type(types)

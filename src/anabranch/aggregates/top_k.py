@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.lists import explode, leading
-from anabranch.aggregates.encoding.order import is_orderable, ordered
+from anabranch.aggregates.encoding.order import ordered
 from anabranch.aggregates.encoding.sums import integer_sums
 from anabranch.aggregates.factorise import factorise, first_rows
 from anabranch.aggregates.groups import Groups
@@ -20,7 +21,7 @@ from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class TopK(Aggregate):
+class TopK(ColumnAggregate):
     """Finds the k most frequent values of a column, with their counts.
 
     When to use it
@@ -50,7 +51,6 @@ class TopK(Aggregate):
     [[{'value': 'tihar', 'count': 2}]]
     """
 
-    value: str
     k: int
     capacity: int | None = None
     split_sensitive: ClassVar[bool] = True
@@ -61,10 +61,6 @@ class TopK(Aggregate):
         if self.capacity is not None and self.capacity < self.k:
             rule = f"capacity must be at least k = {self.k}"
             raise ConfigError(f"{rule}, got {self.capacity}; leave it out for 10 k")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         return (StateColumn("heaviest", self.result_type(types)),)
@@ -82,10 +78,7 @@ class TopK(Aggregate):
         return pc.list_slice(states[0], 0, self.k)
 
     def result_type(self, types: Types) -> pa.DataType:
-        type_ = types[self.value]
-        if not is_orderable(type_):
-            rule = "TopK needs a column of numbers, times, strings, binaries or booleans"
-            raise ConfigError(f"{rule}, '{self.value}' is {type_}; name one of its fields")
+        type_ = self.orderable(types)
         return pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
 
     def _heaviest(self, groups: Groups, values: pa.Array, weights: NDArray[np.int64]) -> pa.Array:

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.aggregates.aggregate import Aggregate, StateColumn, Types
+from anabranch.aggregates.aggregate import StateColumn, Types
+from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.binned import FixedPoint, quotients
 from anabranch.aggregates.groups import Groups
-from anabranch.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Variance(Aggregate):
+class Variance(ColumnAggregate):
     """Measures the spread of a column: the mean of squared distances from the mean.
 
     When to use it
@@ -45,15 +45,10 @@ class Variance(Aggregate):
     [1.0]
     """
 
-    value: str
     population: bool = False
     result_only: ClassVar[tuple[str, ...]] = ("population",)
     _squares: ClassVar[FixedPoint] = FixedPoint("square", unit=-192, n_limbs=10)
     _sums: ClassVar[FixedPoint] = FixedPoint("sum")
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.value,)
 
     def state(self, types: Types) -> tuple[StateColumn, ...]:
         self.result_type(types)
@@ -80,10 +75,7 @@ class Variance(Aggregate):
         return pa.array(np.where((square == 0) & (total == 0), variances, infinite), mask=empty)
 
     def result_type(self, types: Types) -> pa.DataType:
-        type_ = types[self.value]
-        if not (pa.types.is_signed_integer(type_) or pa.types.is_floating(type_)):
-            rule = "Variance needs a column of integers or floats"
-            raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to double")
+        self.integers_or_floats(types)
         return pa.float64()
 
     def _split(self, states: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...], pa.Array]:
