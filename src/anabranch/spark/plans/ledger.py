@@ -190,7 +190,18 @@ class Ledger:
             stream.write(data)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write so that a reader sees all or nothing: object stores do so by themselves, a local disk by renaming."""
+        """Write so that a reader sees all or nothing."""
+        self._place(name, data, os.replace)
+
+    def _create(self, name: str, data: bytes) -> bytes:
+        """Write unless it is there, and return what is there."""
+        if self._filesystem.get_file_info(self._at(name)).type == fs.FileType.NotFound:
+            with suppress(FileExistsError):
+                self._place(name, data, os.link)
+        return self._read(name)
+
+    def _place(self, name: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
+        """Object stores show a file once it is whole; on a local disk it gets its name once it is whole."""
         path = self._at(name)
         folder, _, base = path.rpartition("/")
         self._filesystem.create_dir(folder, recursive=True)
@@ -198,28 +209,12 @@ class Ledger:
             self._put(path, data)
             return
         temporary = f"{folder}/.{base}-{uuid.uuid4().hex}"
-        self._put(temporary, data)
-        os.replace(temporary, path)
-
-    def _create(self, name: str, data: bytes) -> bytes:
-        """Write unless it is there, and return what is there."""
-        path = self._at(name)
-        if self._filesystem.get_file_info(path).type != fs.FileType.NotFound:
-            return self._read(name)
-        if not isinstance(self._filesystem, fs.LocalFileSystem):
-            self._write(name, data)
-            return self._read(name)
-        folder, _, base = path.rpartition("/")
-        self._filesystem.create_dir(folder, recursive=True)
-        temporary = f"{folder}/.{base}-{uuid.uuid4().hex}"
-        self._put(temporary, data)
         try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
+            self._put(temporary, data)
+            give_name(temporary, path)
         finally:
-            os.unlink(temporary)
-        return self._read(name)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
 
 
 def parse(unpack: Callable[[bytes], _T], data: bytes) -> _T:
