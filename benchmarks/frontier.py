@@ -28,6 +28,7 @@ from anabranch import groupings
 from anabranch.groupings import Grouping, Plan, Spillway
 from anabranch.hashing import hash_keys
 from anabranch.kernels import njit
+from anabranch.metrics import makespan_of
 from anabranch.report.palette import styles
 from anabranch.simulate import Settings, simulate
 from anabranch.simulate.lower_bound import bound
@@ -192,7 +193,7 @@ def routed(grouping: Grouping, tuples: Tuples, cell: Cell, pooled: bool) -> Figu
     window = PER_SOURCE * cell.n_sources
     n = whole_windows(cell, len(tuples.keys))
     held = np.zeros((tuples.n_repeated * cell.n_workers >> 3) + 1, np.uint8)
-    pairs, most = 0, []
+    pairs, spans = 0, []
     plan: Plan | None = None
     for begin in range(0, n, window):
         loads = np.zeros(cell.n_workers, np.int64)
@@ -200,14 +201,13 @@ def routed(grouping: Grouping, tuples: Tuples, cell: Cell, pooled: bool) -> Figu
             mine = slice(begin + source, begin + window, cell.n_sources)
             workers = router.route(tuples.keys[mine])
             pairs += hold(tuples.ids[mine], workers, tuples.n_repeated, loads, held)
-        most.append(int(loads.max()))
+        spans.append(makespan_of(loads))
         if pooled:
             plan = grouping.fold(plan, [router.report() for router in routers])
             for router in routers:
                 router.begin_window()
                 router.follow(plan)
-    spans = np.array(most) * cell.n_workers / window
-    return {"makespan": float(spans.mean()), "worst": float(spans.max()), "pairs": pairs}
+    return {"makespan": float(np.mean(spans)), "worst": max(spans), "pairs": pairs}
 
 
 @njit(cache=True)

@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 import cells
 from anabranch.chain import ChainResult, ChainSettings, Pairs, Placement, Servers, plan, simulate_chain
-from anabranch.chain.planning.placement import makespan
 from anabranch.chain.planning.servers import traffic_of
 from anabranch.groupings import TableGrouping
 from anabranch.hashing import hash_keys
+from anabranch.metrics import makespan_of
 from anabranch.streams import CorrelatedPairs, Zipf
 from cells import Claims, header, prose, row
 
@@ -261,8 +261,8 @@ def act(placement: Placement, pairs: Pairs, known: Pairs | None = None) -> Step:
         placement.locality[0] if known is None else placement.measured([known])[0][0],
         placement.makespans,
         locality,
-        tuple(makespan(of) for of in loads),
-        makespan(loads.sum(axis=0)),
+        tuple(makespan_of(of) for of in loads),
+        makespan_of(loads.sum(axis=0)),
         replication(placement, pairs),
         traffic_of(flow.sent, flow.received, placement.n_servers, flow.counts),
         any(map(len, placement.heavy)),

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.groupings import Grouping, KeyGrouping, OfflineGreedy, OnlineGreedy, PartialKeyGrouping, StaticTwoChoices
+from anabranch.metrics import imbalance
 from anabranch.simulate import Settings, simulate, source
 from anabranch.simulate.edge import Edge
 from anabranch.streams import LogNormal, Replay, Stream, Zipf
@@ -121,7 +122,7 @@ def _final_imbalance(stream: Stream, n_workers: int, seed: int) -> float:
     loads = np.zeros(n_workers)
     for tuples in source.read(stream, Settings()):
         loads += np.bincount(edge.route(tuples), minlength=n_workers)
-    return float((loads.max() - loads.mean()) / loads.sum())
+    return imbalance(loads) / float(loads.sum())
 
 
 def agreement(stream: Stream, n_workers: int, n_sources: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,15 @@ def load_stddev(loads: NDArray[np.float64]) -> float:
     return float(np.std(100 * loads / total)) if total else 0.0
 
 
-def makespan(window_max: NDArray[np.float64], window_ideal: NDArray[np.float64]) -> float:
+def makespan(slowest: NDArray[np.float64], ideal: NDArray[np.float64]) -> float:
     """Time until the slowest worker has finished, summed over windows, over the ideal; 1.0 is perfect."""
-    ideal = float(window_ideal.sum())
-    return float(window_max.sum()) / ideal if ideal else math.nan
+    total = float(ideal.sum())
+    return float(slowest.sum()) / total if total else math.nan
+
+
+def makespan_of(loads: NDArray[Any]) -> float:
+    """Makespan of workers that are alike: `loads` has their loads in its last axis, and the ideal is their mean."""
+    return makespan(loads.max(axis=-1), loads.mean(axis=-1))
 
 
 def latency_edges() -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anabranch.cli.output import say
+from anabranch.metrics import makespan
 from anabranch.report.live import LiveRun
 from anabranch.report.units import count, duration, fraction, number, rate
 
@@ -53,9 +54,7 @@ class Progress:
         run, rest = live_run("", self._batches), live_run("", steady)
         # Not those of a run, which sums over workers: those of a chain's operators get every tuple once each.
         tuples = sum(one.tuples for one in self._batches)
-        measured = [(one.makespan, one.tuples) for one in self._batches if one.makespan is not None]
-        weight = sum(n for _, n in measured)
-        makespan = sum(one * n for one, n in measured) / weight if weight else math.nan
+        measured = [(one.makespan * one.tuples, one.tuples) for one in self._batches if one.makespan is not None]
         seconds = sum(one.seconds for one in steady)
         throughput = sum(one.tuples for one in steady) / seconds if seconds else math.nan
         after = " after the first batch" if later else ""
@@ -65,7 +64,7 @@ class Progress:
             f"{count(tuples)} tuples",
             f"{rate(throughput)} tuples/s{after}",
             f"batch p50 {duration(rest.batch_s(0.5))}, p99 {duration(rest.batch_s(0.99))}",
-            f"makespan {number(makespan)}",
+            f"makespan {number(makespan(*np.array(measured).reshape(-1, 2).T))}",
             f"replication {number(run.replication)} a batch",
             *_malformed(self.malformed),
             *_unwritten(sum(one.unwritten for one in self._batches)),
@@ -124,6 +123,6 @@ def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:
     for row, metrics in zip(worker_tuples, batches, strict=True):
         row[: len(metrics.worker_tuples)] = metrics.worker_tuples
     partials = np.array([float(metrics.partials or 0) for metrics in batches])
-    keys = np.array([(m.partials or 0) / m.replication if m.replication else 0.0 for m in batches])
+    keys = np.array([float(metrics.keys or 0) for metrics in batches])
     seconds = np.array([metrics.seconds for metrics in batches])
     return LiveRun(grouping, seconds, partials, keys, worker_tuples)

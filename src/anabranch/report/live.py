@@ -12,6 +12,7 @@ import rich.table
 from rich import box
 from rich.text import Text
 
+from anabranch import metrics
 from anabranch.printable import printable
 from anabranch.report import units
 from anabranch.report.comparison import Entry, Row
@@ -58,8 +59,7 @@ class LiveRun:
     @property
     def makespan(self) -> float:
         """Σ over batches of the largest load over Σ of the mean load: 1.0 is perfect."""
-        ideal = float(self.worker_tuples.mean(axis=1).sum())
-        return float(self.worker_tuples.max(axis=1).sum()) / ideal if ideal else math.nan
+        return metrics.makespan_of(self.worker_tuples)
 
     @property
     def replication(self) -> float:
@@ -134,11 +134,11 @@ def batch_times(runs: Sequence[LiveRun]) -> Panel:
 
 def makespans(runs: Sequence[LiveRun]) -> Panel:
     """Largest over mean load of each batch."""
-    series = []
-    for run in runs:
-        mean = np.maximum(run.worker_tuples.mean(axis=1), 1e-9)
-        series.append(Series(run.grouping, _numbers(run), run.worker_tuples.max(axis=1) / mean))
-    return Panel("Makespan", Axis("batch"), Axis("largest / mean load", from_zero=True), "line", tuple(series))
+    series = tuple(
+        Series(run.grouping, _numbers(run), np.array([metrics.makespan_of(loads) for loads in run.worker_tuples]))
+        for run in runs
+    )
+    return Panel("Makespan", Axis("batch"), Axis("largest / mean load", from_zero=True), "line", series)
 
 
 def _numbers(run: LiveRun) -> Values:

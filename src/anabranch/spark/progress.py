@@ -44,6 +44,8 @@ class BatchMetrics:
         Keys whose state was flushed because new tables have them elsewhere.
     hosts
         On which the workers of a chain ran.
+    keys
+        Distinct keys of the batch; None where `replication` is.
     """
 
     batch: int
@@ -62,6 +64,7 @@ class BatchMetrics:
     moved: int = 0
     hosts: int = 0
     unwritten: int = 0
+    keys: int | None = None
 
     @property
     def tuples_per_second(self) -> float:
@@ -90,18 +93,20 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetri
         seconds[: len(report.worker_seconds)] += report.worker_seconds
     partials = sum(report.partials for report in reports)
     total = int(tuples.sum())
+    keys = _keys(progress) if partials else None
     return BatchMetrics(
         batch=batch,
         tuples=total,
         seconds=seconds_of(progress),
-        makespan=float(tuples.max() / tuples.mean()) if total else None,
+        makespan=metrics.makespan_of(tuples) if total else None,
         imbalance=metrics.imbalance(tuples.astype(float)) / total if total else None,
-        replication=_replication(partials, progress),
+        replication=partials / keys if keys else None,
         partials=partials,
         hot_keys=0 if plan is None else len(plan.table.keys) if plan.table is not None else len(plan.hot_keys),
         worker_tuples=tuples.tolist(),
         worker_seconds=seconds.tolist(),
         unwritten=unwritten_in(progress),
+        keys=keys,
     )
 
 
@@ -127,8 +132,7 @@ def seconds_of(progress: Mapping[str, Any]) -> float:
     return float(progress["durationMs"].get("triggerExecution", 0)) / 1000
 
 
-def _replication(partials: int, progress: Mapping[str, Any]) -> float | None:
-    """The aggregator updates one row a key: as many keys as there were in the batch."""
+def _keys(progress: Mapping[str, Any]) -> int | None:
+    """The aggregator updates one row per key: as many keys as there were in the batch."""
     operators = progress.get("stateOperators") or []
-    keys = int(operators[0]["numRowsUpdated"]) if len(operators) == 1 else 0
-    return partials / keys if keys and partials else None
+    return int(operators[0]["numRowsUpdated"]) or None if len(operators) == 1 else None

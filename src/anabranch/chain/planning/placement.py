@@ -13,6 +13,7 @@ from anabranch.chain.planning.graph import Hop
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.errors import ConfigError, SnapshotError
 from anabranch.groupings import TableGrouping, TableRouter
+from anabranch.metrics import makespan_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +61,8 @@ class Placement:
 
     @property
     def makespans(self) -> tuple[float, ...]:
-        """Of each operator, the largest expected load over the mean: the paper's α; 1.0 is perfect."""
-        return tuple(makespan(loads) for loads in self.loads)
+        """Of each operator, the largest expected load over the mean: the paper's α; 1.0 is perfect or no load."""
+        return tuple(makespan_of(loads) if loads.any() else 1.0 for loads in self.loads)
 
     @property
     def n_split(self) -> int:
@@ -133,12 +134,6 @@ class Placement:
         tables = tuple(TableGrouping(arrays[f"keys{i}"], arrays[f"workers{i}"]) for i in range(n_operators))
         heavy = tuple(arrays[f"heavy{i}"] for i in range(n_operators))
         return cls(header["n_servers"], tables, tuple(header["locality"]), arrays["loads"], heavy, header["seed"])
-
-
-def makespan(loads: NDArray[np.float64]) -> float:
-    """The largest load over the mean; 1.0 without load."""
-    mean = float(loads.mean())
-    return float(loads.max()) / mean if mean else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 import anabranch
 from anabranch.chain.planning import PairCounts, Pairs, Placement, plan
 from anabranch.chain.planning.manager import Decision
-from anabranch.chain.planning.placement import makespan
 from anabranch.chain.planning.servers import traffic_of
 from anabranch.chain.simulation.result import ChainResult, Period
 from anabranch.chain.simulation.settings import ChainSettings
 from anabranch.errors import InputError
 from anabranch.hashing import hash_keys
+from anabranch.metrics import makespan_of
 from anabranch.streams import Stream
 
 _Keys = list[NDArray[np.uint64]]
@@ -95,7 +95,7 @@ class _Run:
                 tuples=len(keys[0]),
                 locality=local,
                 predicted=self.predicted,
-                makespans=tuple(makespan(of) for of in loads),
+                makespans=tuple(makespan_of(of) for of in loads),
                 throughput=settings.servers.throughput(traffic, settings.padding),
                 moved=self.moved,
                 split=self.placement.n_split,

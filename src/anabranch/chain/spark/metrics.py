@@ -34,12 +34,11 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetri
     operators = [[r for r in reports if r.operator == i] for i in sorted({r.operator for r in reports})]
     loads = [np.array([r.tuples for r in own], dtype=np.int64) for own in operators]
     total = int(sum(load.sum() for load in loads))
-    slowest = sum(int(load.max()) for load in loads)
     return BatchMetrics(
         batch=batch,
         tuples=int(loads[0].sum()),
         seconds=seconds_of(progress),
-        makespan=slowest / sum(float(load.mean()) for load in loads) if total else None,
+        makespan=metrics.makespan(*np.array([(load.max(), load.mean()) for load in loads]).T) if total else None,
         imbalance=sum(metrics.imbalance(load.astype(float)) for load in loads) / total if total else None,
         replication=None,
         partials=sum(report.partials for report in reports),
