@@ -489,7 +489,7 @@ def batch_by_batch(n_batches: int, n_sources: int = 2) -> Iterator[tuple[Plan, n
 
 
 def test_plans_do_not_grow_with_every_key_that_was_ever_split():
-    plans = [plan for plan, _, _ in batch_by_batch(2500)]
+    plans = [plan for plan, _, _ in batch_by_batch(8000)]
     flows_in = [len(flows_of(plan.table)[0]) for plan in plans]
     sizes = [len(pack_plan(plan)) for plan in plans]
     assert max(flows_in[500:]) <= 1.1 * max(flows_in[100:500])
