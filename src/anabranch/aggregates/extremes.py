@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -12,7 +13,21 @@ from anabranch.aggregates.groups import Groups
 
 
 @dataclass(frozen=True)
-class Min(ColumnAggregate):
+class _Extreme(ColumnAggregate):
+    _merge: ClassVar[str]
+
+    def state(self, types: Types) -> tuple[StateColumn, ...]:
+        return (StateColumn(self._merge, self.result_type(types), self._merge),)
+
+    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
+        return (getattr(groups, self._merge)(*columns),)
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return self.orderable(types)
+
+
+@dataclass(frozen=True)
+class Min(_Extreme):
     """Keeps the smallest value of a column.
 
     When to use it
@@ -35,41 +50,27 @@ class Min(ColumnAggregate):
     ['a', None]
     """
 
-    def state(self, types: Types) -> tuple[StateColumn, ...]:
-        return (StateColumn("min", self.result_type(types), "min"),)
-
-    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
-        return (groups.min(*columns),)
-
-    def result_type(self, types: Types) -> pa.DataType:
-        return self.orderable(types)
+    _merge: ClassVar[str] = "min"
 
 
 @dataclass(frozen=True)
-class Max(ColumnAggregate):
-    """Keeps the largest value of a column; for the rest, see `Min`.
+class Max(_Extreme):
+    """Keeps the largest value of a column, of the types that `Min` takes and in the same order.
 
     Guarantees
     ----------
-    Equals Spark's ``max``: NaN is larger than any number, and strings are compared by their bytes.
+    Equals Spark's ``max``.
 
     Parameters
     ----------
     value
-        Column. Nulls are left out; where all are null the result is null.
+        Column, as for `Min`.
 
     Examples
     --------
     >>> groups, _ = Groups.of(pa.table({"key": [1, 1, 2]}), ["key"])
-    >>> Max("name").add(groups, pa.array(["b", "a", None]))[0].to_pylist()
-    ['b', None]
+    >>> Max("price").add(groups, pa.array([3.5, float("nan"), None]))[0].to_pylist()
+    [nan, None]
     """
 
-    def state(self, types: Types) -> tuple[StateColumn, ...]:
-        return (StateColumn("max", self.result_type(types), "max"),)
-
-    def add(self, groups: Groups, *columns: pa.Array) -> tuple[pa.Array, ...]:
-        return (groups.max(*columns),)
-
-    def result_type(self, types: Types) -> pa.DataType:
-        return self.orderable(types)
+    _merge: ClassVar[str] = "max"

@@ -14,9 +14,6 @@ _MOST_SWEEPS = 12
 _LEAST_GAIN = 2e-4
 _MOST_EXCHANGES = 10
 
-_Int64 = NDArray[np.int64]
-_State = tuple[_Int64, NDArray[np.int32], _Int64, _Int64, _Int64, _Int64, NDArray[np.int32]]
-
 
 class Division:
     """Which server each key of a graph is on, with the load of each operator on each server.
@@ -117,7 +114,7 @@ class Division:
         self._add_up(operator)
         homeless = numbers[self.servers[numbers] < 0]
         order = homeless[np.argsort(-self.graph.weights[homeless], kind="stable")]
-        moves.settle(order, *self._state(operator))
+        moves.settle(order, self._state(operator))
 
     def _balance(self, operator: int) -> None:
         """Take keys from servers above the limit, those that lose least; if that is not enough, pack the heavy ones."""
@@ -138,8 +135,8 @@ class Division:
             return
         losses = np.empty(len(numbers), dtype=np.float64)
         state = self._state(operator)
-        moves.losses(numbers, *state, losses)
-        moves.relieve(numbers[np.argsort(losses, kind="stable")], *state)
+        moves.losses(numbers, state, losses)
+        moves.relieve(numbers[np.argsort(losses, kind="stable")], state)
 
     def _named_bins(self, operator: int, heavy: NDArray[np.int64], packing: Packing) -> NDArray[np.int32]:
         """A server for each bin of the packing: one that it has much in common with."""
@@ -148,7 +145,7 @@ class Division:
     def _common(self, operator: int, numbers: NDArray[np.int64], bins: NDArray[np.int32]) -> NDArray[np.int64]:
         """Tuples that the keys of each bin share with keys of other operators on each server."""
         common = np.zeros((self.n_servers, self.n_servers), dtype=np.int64)
-        moves.common(numbers, bins, *self._state(operator), common)
+        moves.common(numbers, bins, self._state(operator), common)
         return common
 
     def _renumber(self, operator: int) -> int:
@@ -165,14 +162,12 @@ class Division:
 
     def _sweep(self, operator: int) -> int:
         self._add_up(operator)
-        return int(moves.sweep(self._numbers(operator), *self._state(operator)))
+        return int(moves.sweep(self._numbers(operator), self._state(operator)))
 
-    def _state(self, operator: int) -> _State:
-        """What the kernels of `moves` take."""
-        graph = self.graph
-        limit = np.array([self.packings[operator].limit], dtype=np.int64)
+    def _state(self, operator: int) -> moves.State:
+        graph, limit = self.graph, self.packings[operator].limit
         edges = graph.offsets, graph.neighbours, graph.counts
-        return *edges, graph.weights, limit, self.loads[operator], self.servers
+        return moves.State(*edges, graph.weights, limit, self.loads[operator], self.servers)
 
 
 def matched(common: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -1,137 +1,87 @@
-"""Kernels that move the keys of one operator between servers.
-
-All take numbers of vertices, the edges of the graph (`offsets`, `neighbours`, `counts`), the `weights` of all vertices,
-the operator's `limit` and `loads`, and the `servers` of all vertices. They change the last two.
-"""
+"""Kernels that move the keys of one operator between servers. They change the state's loads and servers."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
+import numpy as np
+
+from anabranch.arrays import F64, I32, I64
 from anabranch.kernels import njit
 
 
+class State(NamedTuple):
+    """A graph's edges, and how the keys of one operator are divided.
+
+    `neighbours` and `counts` hold the edges of vertex v from `offsets[v]` to `offsets[v + 1]`. `weights` and `servers`
+    are of all vertices, −1 for one without a server; `limit` and `loads` are the operator's.
+    """
+
+    offsets: I64
+    neighbours: I32
+    counts: I64
+    weights: I64
+    limit: int
+    loads: I64
+    servers: I32
+
+
 @njit(cache=True)
-def settle(
-    order: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    limit: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-) -> None:
+def settle(order: I64, state: State) -> None:
     """The server with most of a key's tuples that has room; if none has room, the least loaded."""
-    gains = np.zeros(len(loads), dtype=np.int64)
+    gains = np.zeros(len(state.loads), dtype=np.int64)
     for v in order:
-        gains[:] = 0
-        for e in range(offsets[v], offsets[v + 1]):
-            if servers[neighbours[e]] >= 0:
-                gains[servers[neighbours[e]]] += counts[e]
-        best = -1
-        for s in range(len(loads)):
-            if loads[s] + weights[v] <= limit[0] and (
-                best < 0 or gains[s] > gains[best] or (gains[s] == gains[best] and loads[s] < loads[best])
-            ):
-                best = s
+        _gather(v, state, gains)
+        best = _best(v, state, gains, -1)
         if best < 0:
-            best = int(np.argmin(loads))
-        servers[v] = best
-        loads[best] += weights[v]
+            best = int(np.argmin(state.loads))
+        state.servers[v] = best
+        state.loads[best] += state.weights[v]
 
 
 @njit(cache=True)
-def losses(
-    numbers: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    limit: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-    out: NDArray[np.float64],
-) -> None:
+def losses(numbers: I64, state: State, out: F64) -> None:
     """Tuples that stop being local, for each tuple of load, when a key moves to its second-best server."""
-    gains = np.zeros(len(loads), dtype=np.int64)
+    gains = np.zeros(len(state.loads), dtype=np.int64)
     for i in range(len(numbers)):
         v = numbers[i]
-        gains[:] = 0
-        for e in range(offsets[v], offsets[v + 1]):
-            if servers[neighbours[e]] >= 0:
-                gains[servers[neighbours[e]]] += counts[e]
-        own = gains[servers[v]]
-        gains[servers[v]] = 0
-        out[i] = (own - gains.max()) / weights[v]
+        _gather(v, state, gains)
+        own = gains[state.servers[v]]
+        gains[state.servers[v]] = 0
+        out[i] = (own - gains.max()) / state.weights[v]
 
 
 @njit(cache=True)
-def relieve(
-    order: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    limit: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-) -> None:
+def relieve(order: I64, state: State) -> None:
     """Move keys away from servers above the limit, as long as they are, to the best server that has room."""
+    loads = state.loads
     gains = np.zeros(len(loads), dtype=np.int64)
     for v in order:
-        own = servers[v]
-        if loads[own] <= limit[0]:
+        own = state.servers[v]
+        if loads[own] <= state.limit:
             continue
-        gains[:] = 0
-        for e in range(offsets[v], offsets[v + 1]):
-            if servers[neighbours[e]] >= 0:
-                gains[servers[neighbours[e]]] += counts[e]
-        best = -1
-        for s in range(len(loads)):
-            if s == own or loads[s] + weights[v] > limit[0]:
-                continue
-            if best < 0 or gains[s] > gains[best] or (gains[s] == gains[best] and loads[s] < loads[best]):
-                best = s
+        _gather(v, state, gains)
+        best = _best(v, state, gains, own)
         if best >= 0:
-            servers[v] = best
-            loads[own] -= weights[v]
-            loads[best] += weights[v]
+            state.servers[v] = best
+            loads[own] -= state.weights[v]
+            loads[best] += state.weights[v]
 
 
 @njit(cache=True)
-def common(
-    heavy: NDArray[np.int64],
-    bins: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    limit: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-    out: NDArray[np.int64],
-) -> None:
+def common(heavy: I64, bins: I32, state: State, out: I64) -> None:
     """Tuples that keys of each bin share with the other operators' keys on each server."""
     for i in range(len(heavy)):
-        for e in range(offsets[heavy[i]], offsets[heavy[i] + 1]):
-            if servers[neighbours[e]] >= 0:
-                out[bins[i], servers[neighbours[e]]] += counts[e]
+        for e in range(state.offsets[heavy[i]], state.offsets[heavy[i] + 1]):
+            server = state.servers[state.neighbours[e]]
+            if server >= 0:
+                out[bins[i], server] += state.counts[e]
 
 
 @njit(cache=True)
-def sweep(
-    order: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    limit: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-) -> int:
+def sweep(order: I64, state: State) -> int:
     """Every key to the server with most of its tuples, if that has room; the tuples that have become local."""
+    offsets, neighbours, counts, weights, limit, loads, servers = state
     gains = np.zeros(len(loads), dtype=np.int64)
     gained = 0
     for v in order:
@@ -141,7 +91,7 @@ def sweep(
         best = own
         for e in range(offsets[v], offsets[v + 1]):
             s = servers[neighbours[e]]
-            if gains[s] > gains[best] and loads[s] + weights[v] <= limit[0]:
+            if gains[s] > gains[best] and loads[s] + weights[v] <= limit:
                 best = s
         if best != own:
             gained += gains[best] - gains[own]
@@ -152,3 +102,27 @@ def sweep(
             gains[servers[neighbours[e]]] = 0
         gains[own] = 0
     return gained
+
+
+@njit(cache=True)
+def _gather(v: int, state: State, gains: I64) -> None:
+    """Tuples of `v` that would be local on each server."""
+    offsets, neighbours, counts, _, _, _, servers = state
+    gains[:] = 0
+    for e in range(offsets[v], offsets[v + 1]):
+        server = servers[neighbours[e]]
+        if server >= 0:
+            gains[server] += counts[e]
+
+
+@njit(cache=True)
+def _best(v: int, state: State, gains: I64, excluded: int) -> int:
+    """The server with room where most tuples of `v` would be local, of several the least loaded; −1 without room."""
+    loads, room = state.loads, state.limit - state.weights[v]
+    best = -1
+    for s in range(len(loads)):
+        if s == excluded or loads[s] > room:
+            continue
+        if best < 0 or gains[s] > gains[best] or (gains[s] == gains[best] and loads[s] < loads[best]):
+            best = s
+    return best

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U64
 from anabranch.chain.planning.pairs import Pairs, hash_pairs
 from anabranch.containers import ordered_counters, slot_table
 from anabranch.kernels import njit
 from anabranch.sketches import SpaceSaving
-from anabranch.sketches.space_saving import enter
+from anabranch.sketches.space_saving import Summary, enter
 
 
 class PairCounts:
@@ -27,7 +27,7 @@ class PairCounts:
     Parameters
     ----------
     capacity
-        Number of counters.
+        Pairs that have a counter at a time.
 
     Examples
     --------
@@ -60,10 +60,10 @@ class PairCounts:
         """Tuples counted."""
         return self.sketch.total
 
-    def update(self, first: NDArray[np.uint64], second: NDArray[np.uint64]) -> None:
+    def update(self, first: U64, second: U64) -> None:
         """Count the pair of each tuple once."""
         pairs = hash_pairs(first, second)
-        _update(*self.sketch.summary, self.first, self.second, pairs, first, second)
+        _update(self.sketch.summary, self.first, self.second, pairs, first, second)
         self.sketch.total += len(pairs)
 
     def pairs(self) -> Pairs:
@@ -75,23 +75,9 @@ class PairCounts:
 
 
 @njit(cache=True)
-def _update(
-    count: NDArray[np.int64],
-    order: NDArray[np.int32],
-    items: NDArray[np.int32],
-    blocks: NDArray[np.int32],
-    free: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    error: NDArray[np.int64],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    first: NDArray[np.uint64],
-    second: NDArray[np.uint64],
-    new: NDArray[np.uint64],
-    new_first: NDArray[np.uint64],
-    new_second: NDArray[np.uint64],
-) -> None:
+def _update(summary: Summary, first: U64, second: U64, new: U64, new_first: U64, new_second: U64) -> None:
     """Count each pair; what a counter stands for is written when the pair takes it over."""
+    count, order, items, blocks, free, keys, error, table, where = summary
     for i in range(len(new)):
         at = slot_table.place_of(new[i], keys, table)
         slot = table[at] - 1
