@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I64
+
 _BINS_PER_OCTAVE = 32
 _LOWEST_OCTAVE = -40
 _OCTAVES = 80
@@ -17,18 +19,18 @@ LATENCY_SHIFT = 52 - 5
 LATENCY_OFFSET = (1023 + _LOWEST_OCTAVE) << 5
 
 
-def imbalance(loads: NDArray[np.float64]) -> float:
+def imbalance(loads: F64) -> float:
     """Largest load minus mean load."""
     return float(loads.max() - loads.mean())
 
 
-def load_stddev(loads: NDArray[np.float64]) -> float:
+def load_stddev(loads: F64) -> float:
     """Population standard deviation of the loads, in percent of their total."""
     total = float(loads.sum())
     return float(np.std(100 * loads / total)) if total else 0.0
 
 
-def makespan(slowest: NDArray[np.float64], ideal: NDArray[np.float64]) -> float:
+def makespan(slowest: F64, ideal: F64) -> float:
     """Time until the slowest worker has finished, summed over windows, over the ideal; 1.0 is perfect."""
     total = float(ideal.sum())
     return float(slowest.sum()) / total if total else math.nan
@@ -39,15 +41,15 @@ def makespan_of(loads: NDArray[Any]) -> float:
     return makespan(loads.max(axis=-1), loads.mean(axis=-1))
 
 
-def latency_edges() -> NDArray[np.float64]:
+def latency_edges() -> F64:
     """Lower edges of the latency histogram's bins in seconds, and the upper edge of the last."""
     bins = np.arange(N_LATENCY_BINS + 1)
     octave, step = np.divmod(bins, _BINS_PER_OCTAVE)
-    edges: NDArray[np.float64] = (1 + step / _BINS_PER_OCTAVE) * 2.0 ** (octave + _LOWEST_OCTAVE)
+    edges: F64 = (1 + step / _BINS_PER_OCTAVE) * 2.0 ** (octave + _LOWEST_OCTAVE)
     return edges
 
 
-def latency_quantile(histogram: NDArray[np.int64], share: float) -> float:
+def latency_quantile(histogram: I64, share: float) -> float:
     """Latency below which `share` of the tuples lie, interpolated within its bin."""
     total = int(histogram.sum())
     if total == 0:
@@ -61,7 +63,7 @@ def latency_quantile(histogram: NDArray[np.int64], share: float) -> float:
     return float(edges[at] + inside * (edges[at + 1] - edges[at]))
 
 
-def delayed(histogram: NDArray[np.int64], delay_s: float) -> NDArray[np.int64]:
+def delayed(histogram: I64, delay_s: float) -> I64:
     """The histogram of the same latencies, each longer by `delay_s`."""
     if delay_s <= 0:
         return histogram

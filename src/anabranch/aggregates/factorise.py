@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.kernels import njit
 
 # Codes of several columns are combined by multiplication; beyond this they are made dense first.
 _LARGEST = 2**62
 
 
-def factorise(columns: Sequence[pa.Array], n_rows: int) -> tuple[NDArray[np.int64], int]:
+def factorise(columns: Sequence[pa.Array], n_rows: int) -> tuple[I64, int]:
     """Dense codes, equal for rows that are equal in all columns, and the number of codes. Null equals null."""
     codes, n = np.zeros(n_rows, np.int64), min(n_rows, 1)
     for leaf in (leaf for column in columns for leaf in _leaves(column)):
@@ -29,7 +29,7 @@ def factorise(columns: Sequence[pa.Array], n_rows: int) -> tuple[NDArray[np.int6
     return (codes, n) if n <= 1 or _is_dense(columns) else _encode(pa.array(codes))
 
 
-def first_rows(codes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def first_rows(codes: I64, n: int) -> I64:
     """Index of the first row of each code."""
     return _first_rows(codes, n)
 
@@ -51,7 +51,7 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
         yield from _leaves(field)
 
 
-def _encode(leaf: pa.Array) -> tuple[NDArray[np.int64], int]:
+def _encode(leaf: pa.Array) -> tuple[I64, int]:
     if pa.types.is_nested(leaf.type) or pa.types.is_null(leaf.type):
         # Rare as keys: what Python prints for a value is different for different values.
         leaf = pa.array([repr(value) for value in leaf.to_pylist()], pa.large_string())
@@ -60,7 +60,7 @@ def _encode(leaf: pa.Array) -> tuple[NDArray[np.int64], int]:
 
 
 @njit(cache=True)
-def _first_rows(codes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _first_rows(codes: I64, n: int) -> I64:
     rows = np.full(n, -1, np.int64)
     for i in range(len(codes)):
         if rows[codes[i]] < 0:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from anabranch.aggregates.encoding.order import ordered
 from anabranch.aggregates.encoding.sums import decimal_sums, double_sums, integer_sums
 from anabranch.aggregates.factorise import factorise, first_rows
+from anabranch.arrays import I64, Bools
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 
@@ -40,7 +40,7 @@ class Groups:
     (['a', 'b'], [7, 5])
     """
 
-    codes: NDArray[np.int64]
+    codes: I64
     n: int
 
     @classmethod
@@ -111,7 +111,7 @@ class Groups:
         mask = pa.array(valid)
         return Groups(self.codes[valid], self.n), tuple(column.filter(mask) for column in columns)
 
-    def _present(self, values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    def _present(self, values: pa.Array) -> tuple[I64, pa.Array]:
         groups, (present,) = self.present(values)
         return groups.codes, present
 
@@ -120,7 +120,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _scatter(values: pa.Array, seen: NDArray[np.bool_]) -> pa.Array:
+def _scatter(values: pa.Array, seen: Bools) -> pa.Array:
     """Values for the groups that were seen, in order, and null for the others."""
     if seen.all():
         return values
@@ -128,9 +128,7 @@ def _scatter(values: pa.Array, seen: NDArray[np.bool_]) -> pa.Array:
 
 
 @njit(cache=True)
-def _smallest(
-    codes: NDArray[np.int64], values: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _smallest(codes: I64, values: I64, n: int) -> tuple[I64, Bools]:
     smallest, seen = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     for i in range(len(codes)):
         group = codes[i]

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn, Types
 from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.binned import FixedPoint, finite_or, quotients
 from anabranch.aggregates.encoding.sums import summed
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import F64, I64, Bools
 from anabranch.errors import ConfigError
 
 # With more digits than this the sum of decimals would have no ten digits to spare.
@@ -90,7 +90,7 @@ class Mean(ColumnAggregate):
         rule = f"Mean needs a column of integers, floats or decimals of at most {_MAX_DIGITS} digits"
         raise ConfigError(f"{rule}, '{self.value}' is {type_}; cast it to double or to fewer digits")
 
-    def _double_means(self, sums: tuple[pa.Array, ...], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _double_means(self, sums: tuple[pa.Array, ...], counts: I64) -> F64:
         integers, unit = self._doubles.exact(sums)
         return finite_or(self._doubles.special(sums), quotients(integers, counts.astype(np.object_), unit))
 
@@ -100,7 +100,7 @@ def _is_wide(type_: pa.DataType) -> bool:
     return bool(pa.types.is_floating(type_) or pa.types.is_int64(type_))
 
 
-def _decimal_means(sums: pa.Array, counts: NDArray[np.int64], empty: NDArray[np.bool_]) -> pa.Array:
+def _decimal_means(sums: pa.Array, counts: I64, empty: Bools) -> pa.Array:
     type_ = pa.decimal128(sums.type.precision - 6, sums.type.scale + 4)
     means = [
         None if missing else _mean(total, int(count), type_.scale)

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn, Types
 from anabranch.aggregates.column import ColumnAggregate
@@ -17,6 +16,7 @@ from anabranch.aggregates.encoding.order import ordered
 from anabranch.aggregates.encoding.sums import integer_sums
 from anabranch.aggregates.factorise import factorise, first_rows
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import I64
 from anabranch.errors import ConfigError
 
 
@@ -81,7 +81,7 @@ class TopK(ColumnAggregate):
         type_ = self.orderable(types)
         return pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
 
-    def _heaviest(self, groups: Groups, values: pa.Array, weights: NDArray[np.int64]) -> pa.Array:
+    def _heaviest(self, groups: Groups, values: pa.Array, weights: I64) -> pa.Array:
         integers, back = ordered(values)
         pairs, n_pairs = factorise([pa.array(groups.codes), pa.array(integers)], len(values))
         counts, rows = integer_sums(pairs, weights, n_pairs), first_rows(pairs, n_pairs)

@@ -13,6 +13,7 @@ from anabranch.aggregates.aggregate import StateColumn, Types
 from anabranch.aggregates.column import ColumnAggregate
 from anabranch.aggregates.encoding.binned import FixedPoint, quotients
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import F64
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Variance(ColumnAggregate):
         sums: tuple[pa.Array, ...],
         n: NDArray[np.object_],
         divisors: NDArray[np.object_],
-    ) -> NDArray[np.float64]:
+    ) -> F64:
         """(n Σ x² − (Σ x)²) / divisor."""
         square, square_unit = self._squares.exact(squares)
         total, unit = self._sums.exact(sums)

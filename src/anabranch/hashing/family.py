@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
 from anabranch.kernels import njit
 
@@ -16,11 +16,11 @@ class HashFamily(ABC):
     """Gives a key its first two candidate workers; they fix its whole candidate sequence (`next_candidate`)."""
 
     @abstractmethod
-    def first(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> NDArray[np.int32]:
+    def first(self, keys: U64, n_workers: int, seed: int) -> I32:
         """Home worker of each key."""
 
     @abstractmethod
-    def pairs(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: U64, n_workers: int, seed: int) -> tuple[I32, I32]:
         """First and second candidate of each key."""
 
 
@@ -50,13 +50,13 @@ class MultiplyShift(HashFamily):
     independent ones.
     """
 
-    def first(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> NDArray[np.int32]:
+    def first(self, keys: U64, n_workers: int, seed: int) -> I32:
         """Home worker of each key."""
         out = np.empty(len(keys), dtype=np.int32)
         _first(reseed(keys, seed), np.uint64(n_workers), out)
         return out
 
-    def pairs(self, keys: NDArray[np.uint64], n_workers: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def pairs(self, keys: U64, n_workers: int, seed: int) -> tuple[I32, I32]:
         """First and second candidate of each key."""
         first = np.empty(len(keys), dtype=np.int32)
         second = np.empty(len(keys), dtype=np.int32)
@@ -64,7 +64,7 @@ class MultiplyShift(HashFamily):
         return first, second
 
 
-def reseed(keys: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def reseed(keys: U64, seed: int) -> U64:
     """Hash the hashes once more under `seed`; seed 0 returns them as they are."""
     if seed == 0:
         return keys
@@ -74,20 +74,20 @@ def reseed(keys: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
 
 
 @njit(cache=True)
-def _reseed(keys: NDArray[np.uint64], seed: np.uint64, out: NDArray[np.uint64]) -> None:
+def _reseed(keys: U64, seed: np.uint64, out: U64) -> None:
     mixed = hash_long(seed, np.uint64(SPARK_SEED))
     for i in range(len(keys)):
         out[i] = hash_long(keys[i], mixed)
 
 
 @njit(cache=True)
-def _first(keys: NDArray[np.uint64], n_workers: np.uint64, out: NDArray[np.int32]) -> None:
+def _first(keys: U64, n_workers: np.uint64, out: I32) -> None:
     for i in range(len(keys)):
         out[i] = np.int32(((keys[i] >> np.uint64(32)) * n_workers) >> np.uint64(32))
 
 
 @njit(cache=True)
-def _pairs(keys: NDArray[np.uint64], n_workers: np.uint64, first: NDArray[np.int32], second: NDArray[np.int32]) -> None:
+def _pairs(keys: U64, n_workers: np.uint64, first: I32, second: I32) -> None:
     if n_workers == np.uint64(1):
         first[:] = 0
         second[:] = 0
@@ -119,7 +119,7 @@ def next_candidate(candidate: int, start: int, distance: int, n_workers: int) ->
 
 
 @njit(cache=True)
-def candidate_sequence(first: int, second: int, n_workers: int, out: NDArray[np.int32]) -> None:
+def candidate_sequence(first: int, second: int, n_workers: int, out: I32) -> None:
     """Fill `out` (at most n_workers long) with the candidate sequence that begins with `first` and `second`."""
     distance = (second - first) % n_workers
     if distance == 0:

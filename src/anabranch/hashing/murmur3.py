@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U8
 from anabranch.kernels import njit
 
 _C1 = np.uint64(0x87C37B91114253D5)
@@ -24,7 +24,7 @@ def _mix(h: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, inline="always")
-def _read(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+def _read(data: U8, start: int, end: int) -> np.uint64:
     word = np.uint64(0)
     for i in range(start, end):
         word |= np.uint64(data[i]) << np.uint64(8 * (i - start))
@@ -32,7 +32,7 @@ def _read(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @njit(cache=True)
-def murmur3_128(data: NDArray[np.uint8], start: int, end: int, seed: np.uint64) -> tuple[np.uint64, np.uint64]:
+def murmur3_128(data: U8, start: int, end: int, seed: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Both halves of murmur3_128 of the bytes from `start` to `end`."""
     h1, h2 = seed, seed
     at = start

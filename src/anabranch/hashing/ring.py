@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
 from anabranch.kernels import njit
@@ -60,7 +60,7 @@ class HashRing:
 
 
 @njit(cache=True)
-def _points(owners: NDArray[np.int32], nodes: NDArray[np.uint64], seed: np.uint64) -> NDArray[np.uint64]:
+def _points(owners: I32, nodes: U64, seed: np.uint64) -> U64:
     points = np.empty(len(owners), dtype=np.uint64)
     start = hash_long(seed, np.uint64(SPARK_SEED))
     for i in range(len(owners)):
@@ -69,7 +69,7 @@ def _points(owners: NDArray[np.int32], nodes: NDArray[np.uint64], seed: np.uint6
 
 
 @njit(cache=True, inline="always")
-def ring_position(key: np.uint64, points: NDArray[np.uint64], index: NDArray[np.int32], shift: np.uint64) -> int:
+def ring_position(key: np.uint64, points: U64, index: I32, shift: np.uint64) -> int:
     """Position of the first point at or after `key`, 0 when it wraps around; `shift` is 64 − log2(len(index))."""
     at = index[key >> shift]
     while at < len(points) and points[at] < key:
@@ -78,7 +78,7 @@ def ring_position(key: np.uint64, points: NDArray[np.uint64], index: NDArray[np.
 
 
 @njit(cache=True, inline="always")
-def index_shift(index: NDArray[np.int32]) -> np.uint64:
+def index_shift(index: I32) -> np.uint64:
     """The `shift` of `ring_position`."""
     bits = 0
     while (1 << bits) < len(index):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.arrays import F32, F64, I32, I64, U8, U64, Bools
 from anabranch.errors import InputError
 from anabranch.kernels import njit
 
@@ -20,7 +21,7 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 
 
-def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> NDArray[np.uint64]:
+def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> U64:
     """Hash one or several key columns as Spark's ``xxhash64(col, ...)`` does.
 
     Parameters
@@ -61,7 +62,7 @@ def _as_arrow(column: Any) -> pa.Array:
         raise InputError(f"a key column must hold values of one hashable type: {error}") from error
 
 
-def _hash_dictionary(array: pa.DictionaryArray, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hash_dictionary(array: pa.DictionaryArray, seeds: U64) -> U64:
     """Hash each dictionary entry once: every row starts from the same seed in the first column."""
     if not len(array):
         return seeds
@@ -70,11 +71,11 @@ def _hash_dictionary(array: pa.DictionaryArray, seeds: NDArray[np.uint64]) -> ND
     indices = array.indices.cast(pa.int64())
     if indices.null_count:
         indices = indices.fill_null(len(array.dictionary))
-    hashes: NDArray[np.uint64] = entries[indices.to_numpy(zero_copy_only=False)]
+    hashes: U64 = entries[indices.to_numpy(zero_copy_only=False)]
     return hashes
 
 
-def _hash_column(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
+def _hash_column(array: pa.Array, hashes: U64) -> None:
     """Fold one column into `hashes`, in place."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -114,10 +115,10 @@ def _is_binary(kind: pa.DataType) -> bool:
     )
 
 
-def _validity(array: pa.Array) -> NDArray[np.bool_]:
+def _validity(array: pa.Array) -> Bools:
     if array.null_count == 0:
         return np.empty(0, dtype=np.bool_)
-    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    valid: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
 
@@ -128,29 +129,29 @@ def _fixed(array: pa.Array, dtype: Any) -> NDArray[Any]:
     return values
 
 
-def _double_bits(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _double_bits(values: F64) -> I64:
     """Bits as the JVM sees them: one NaN, one zero."""
     normal = values + 0.0
     normal[np.isnan(normal)] = np.nan
     return normal.view(np.int64)
 
 
-def _float_bits(values: NDArray[np.float32]) -> NDArray[np.int32]:
+def _float_bits(values: F32) -> I32:
     normal = values + np.float32(0.0)
     normal[np.isnan(normal)] = np.float32(np.nan)
     return normal.view(np.int32)
 
 
-def _unscaled(array: pa.Array) -> NDArray[np.int64]:
+def _unscaled(array: pa.Array) -> I64:
     if array.type.precision > 18:
         raise InputError(f"cannot hash a decimal of {array.type.precision} digits; cast the key to 18 digits or fewer")
     array = array.cast(pa.decimal128(18, array.type.scale))
     words = np.frombuffer(array.buffers()[1], dtype=np.int64)
-    values: NDArray[np.int64] = np.ascontiguousarray(words[2 * array.offset : 2 * (array.offset + len(array)) : 2])
+    values: I64 = np.ascontiguousarray(words[2 * array.offset : 2 * (array.offset + len(array)) : 2])
     return values
 
 
-def _hash_variable(array: pa.Array, valid: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> None:
+def _hash_variable(array: pa.Array, valid: Bools, hashes: U64) -> None:
     _, offsets, data = array.buffers()
     starts = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
     content = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
@@ -178,14 +179,14 @@ def hash_long(value: np.uint64, seed: np.uint64) -> np.uint64:
 
 
 @njit(cache=True)
-def _hash_longs(values: NDArray[np.int64], valid: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> None:
+def _hash_longs(values: I64, valid: Bools, hashes: U64) -> None:
     for i in range(len(hashes)):
         if len(valid) == 0 or valid[i]:
             hashes[i] = hash_long(np.uint64(values[i]), hashes[i])
 
 
 @njit(cache=True)
-def _hash_ints(values: NDArray[np.int32], valid: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> None:
+def _hash_ints(values: I32, valid: Bools, hashes: U64) -> None:
     for i in range(len(hashes)):
         if len(valid) == 0 or valid[i]:
             h = hashes[i] + _P5 + np.uint64(4)
@@ -194,7 +195,7 @@ def _hash_ints(values: NDArray[np.int32], valid: NDArray[np.bool_], hashes: NDAr
 
 
 @njit(cache=True, inline="always")
-def _word(data: NDArray[np.uint8], at: int, size: int) -> np.uint64:
+def _word(data: U8, at: int, size: int) -> np.uint64:
     word = np.uint64(0)
     for i in range(size):
         word |= np.uint64(data[at + i]) << np.uint64(8 * i)
@@ -202,7 +203,7 @@ def _word(data: NDArray[np.uint8], at: int, size: int) -> np.uint64:
 
 
 @njit(cache=True)
-def _stripes(data: NDArray[np.uint8], at: int, end: int, seed: np.uint64) -> np.uint64:
+def _stripes(data: U8, at: int, end: int, seed: np.uint64) -> np.uint64:
     """The 32-byte loop of XXH64 and the merge of its four lanes."""
     lanes = (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)
     a, b, c, d = lanes
@@ -219,7 +220,7 @@ def _stripes(data: NDArray[np.uint8], at: int, end: int, seed: np.uint64) -> np.
 
 
 @njit(cache=True)
-def _hash_slice(data: NDArray[np.uint8], at: int, end: int, seed: np.uint64) -> np.uint64:
+def _hash_slice(data: U8, at: int, end: int, seed: np.uint64) -> np.uint64:
     length = end - at
     if length >= 32:
         h = _stripes(data, at, end, seed)
@@ -240,9 +241,7 @@ def _hash_slice(data: NDArray[np.uint8], at: int, end: int, seed: np.uint64) -> 
 
 
 @njit(cache=True)
-def _hash_bytes(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], valid: NDArray[np.bool_], hashes: NDArray[np.uint64]
-) -> None:
+def _hash_bytes(data: U8, starts: I64, valid: Bools, hashes: U64) -> None:
     for i in range(len(hashes)):
         if len(valid) == 0 or valid[i]:
             hashes[i] = _hash_slice(data, starts[i], starts[i + 1], hashes[i])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from anabranch.arrays import U64
 from anabranch.groupings import DStream
 from anabranch.predictors.predictor import Predictor
 from anabranch.sketches import CoinSynopsis
@@ -37,10 +35,10 @@ class Coin(Predictor):
         chosen = DStream.for_stream(n_workers, window)
         return cls(CoinSynopsis(chosen.r, chosen.l, chosen.decline_rate(n_workers), chosen.zeta, seed))
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         self.synopsis.update(keys)
 
-    def hot_keys(self) -> NDArray[np.uint64]:
+    def hot_keys(self) -> U64:
         return self.synopsis.hot_keys()
 
     @property

@@ -6,8 +6,8 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, U64
 from anabranch.errors import ConfigError
 from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
@@ -72,10 +72,10 @@ class DyadicCountMin(Predictor):
         """Error of a quarter of the hot share."""
         return cls(hot_share(n_workers), seed=seed)
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         _update(self.grids, self.weights, keys, self.growth, np.uint64(self.seed))
 
-    def hot_keys(self) -> NDArray[np.uint64]:
+    def hot_keys(self) -> U64:
         """Descend from the whole key space into every range that is heavy enough."""
         threshold = self.share * self.weights[1]
         if threshold == 0:
@@ -105,13 +105,7 @@ def _column(prefix: np.uint64, level: int, row: int, seed: np.uint64, width: int
 
 
 @njit(cache=True)
-def _update(
-    grids: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    keys: NDArray[np.uint64],
-    growth: float,
-    seed: np.uint64,
-) -> None:
+def _update(grids: F64, weights: F64, keys: U64, growth: float, seed: np.uint64) -> None:
     levels, depth, width = grids.shape
     for i in range(len(keys)):
         for level in range(levels):
@@ -127,9 +121,7 @@ def _update(
 
 
 @njit(cache=True)
-def _estimate(
-    grid: NDArray[np.float64], level: int, prefixes: NDArray[np.uint64], seed: np.uint64, out: NDArray[np.float64]
-) -> None:
+def _estimate(grid: F64, level: int, prefixes: U64, seed: np.uint64, out: F64) -> None:
     depth, width = grid.shape
     for i in range(len(prefixes)):
         least = np.inf

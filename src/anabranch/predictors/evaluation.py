@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U64
 from anabranch.errors import InputError
 from anabranch.hashing import hash_keys
 from anabranch.predictors.predictor import Predictor, hot_share
@@ -111,7 +111,7 @@ def evaluate(
     )
 
 
-def _windows(stream: Stream, window: int, seed: int, limit: int | None) -> Iterator[NDArray[np.uint64]]:
+def _windows(stream: Stream, window: int, seed: int, limit: int | None) -> Iterator[U64]:
     """Key hashes of each whole window."""
     for batch in stream.batches(seed=seed, size=window, stop=limit):
         if batch.num_rows == window:

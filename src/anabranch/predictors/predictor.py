@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from anabranch.arrays import U64
 
 
 class Predictor(ABC):
@@ -24,11 +23,11 @@ class Predictor(ABC):
         """The predictor with parameters chosen for so many workers and windows of so many tuples."""
 
     @abstractmethod
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         """Take in tuples, in order."""
 
     @abstractmethod
-    def hot_keys(self) -> NDArray[np.uint64]:
+    def hot_keys(self) -> U64:
         """Keys that are hot now."""
 
     @property

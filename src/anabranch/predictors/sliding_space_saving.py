@@ -6,8 +6,8 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U64
 from anabranch.errors import ConfigError
 from anabranch.predictors.predictor import Predictor, hot_share
 from anabranch.sketches import SpaceSaving
@@ -49,7 +49,7 @@ class SlidingSpaceSaving(Predictor):
         """Frames of one window."""
         return cls(hot_share(n_workers), window)
 
-    def update(self, keys: NDArray[np.uint64]) -> None:
+    def update(self, keys: U64) -> None:
         done = 0
         while done < len(keys):
             if self.current.total >= self.frame:
@@ -58,7 +58,7 @@ class SlidingSpaceSaving(Predictor):
             self.current.update(keys[done:end])
             done = end
 
-    def hot_keys(self) -> NDArray[np.uint64]:
+    def hot_keys(self) -> U64:
         left = max(0.0, 1 - self.current.total / self.frame)
         both = [(self.current.top(), 1.0), (self.previous.top(), left)]
         keys = np.concatenate([top[0] for top, _ in both])

@@ -7,6 +7,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, U64
 from anabranch.groupings import Grouping, Plan, Report
 from anabranch.simulate.source import Tuples
 
@@ -45,7 +46,7 @@ class Edge:
         """State of one source's router; of the whole board where it is shared."""
         return max(router.nbytes for router in self._distinct)
 
-    def route(self, tuples: Tuples) -> NDArray[np.int32]:
+    def route(self, tuples: Tuples) -> I32:
         """Worker of each tuple, in the order of arrival."""
         if len(self._distinct) == 1:
             return self._timed(0, tuples.keys, tuples.arrivals)
@@ -65,7 +66,7 @@ class Edge:
         ends = np.cumsum(np.bincount(tuples.sources, minlength=n))
         return list(enumerate(np.split(order, ends[:-1])))
 
-    def _timed(self, source: int, keys: NDArray[np.uint64], arrivals: NDArray[np.float64]) -> NDArray[np.int32]:
+    def _timed(self, source: int, keys: U64, arrivals: F64) -> I32:
         now = float(arrivals[0])
         step_s = (float(arrivals[-1]) - now) / max(1, len(arrivals) - 1)
         began = time.perf_counter()

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U64
 from anabranch.containers.hash_set import HashSet, KeyCounts, insert
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
@@ -84,11 +84,11 @@ class _Window:
 
     tuples: int
     distinct: int
-    keys: NDArray[np.uint64]
-    counts: NDArray[np.int64]
+    keys: U64
+    counts: I64
 
 
-_Choices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+_Choices = tuple[I64, I64, I64]
 """See `_choices`: the same for every makespan."""
 
 
@@ -191,9 +191,7 @@ def _window_counts(
         yield n, counts
 
 
-def _cut(
-    n: int, keys: NDArray[np.uint64], counts: NDArray[np.int64], *, n_workers: int
-) -> tuple[_Window, NDArray[np.uint64]]:
+def _cut(n: int, keys: U64, counts: I64, *, n_workers: int) -> tuple[_Window, U64]:
     """A window without the keys that fit into one worker, and all its keys."""
     heavy = counts > _share(n, n_workers)
     return _Window(n, len(keys), keys[heavy], counts[heavy]), keys
@@ -204,7 +202,7 @@ def _share(n: int, n_workers: int) -> int:
 
 
 @njit(cache=True)
-def _insert_all(table: NDArray[np.uint64], size: NDArray[np.int64], values: NDArray[np.uint64]) -> None:
+def _insert_all(table: U64, size: I64, values: U64) -> None:
     for i in range(len(values)):
         insert(table, size, values[i])
 
@@ -307,8 +305,8 @@ def _choices(windows: list[_Window], share: int) -> _Choices:
     window = np.repeat(np.arange(len(windows)), [len(w.keys) for w in windows])
     order = np.lexsort((-counts, keys))
     first = order[np.append(True, keys[order][1:] != keys[order][:-1])] if len(keys) else order
-    capacities: list[NDArray[np.int64]] = []
-    pairs: list[NDArray[np.int64]] = []
+    capacities: list[I64] = []
+    pairs: list[I64] = []
     for number in range(len(windows)):
         mine = counts[first[window[first] == number]]
         cuts = [(count - 1) // np.arange(1, (count - 1) // share + 1) + 1 for count in mine]
@@ -320,7 +318,7 @@ def _choices(windows: list[_Window], share: int) -> _Choices:
 
 
 @njit(cache=True)
-def _least_capacities(counts: NDArray[np.int64], ends: NDArray[np.int64], share: int, extra: int) -> int:
+def _least_capacities(counts: I64, ends: I64, share: int, extra: int) -> int:
     """Sum over windows of the least capacity, from `share` on, that needs at most `extra` pairs beyond one a key."""
     total, begin = 0, 0
     for end in ends:

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64
 from anabranch.containers.hash_set import KeyCounts
 from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
@@ -66,7 +66,7 @@ class PlannedEdge:
         """Bytes of the table, which every source has."""
         return self.table.keys.nbytes + self.table.offsets.nbytes + self.table.workers.nbytes
 
-    def route(self, tuples: Tuples) -> NDArray[np.int32]:
+    def route(self, tuples: Tuples) -> I32:
         """Worker of each tuple, in the order of arrival."""
         self._counts.update(tuples.keys)
         began = time.perf_counter()
@@ -74,7 +74,7 @@ class PlannedEdge:
         self.seconds += time.perf_counter() - began
         return workers
 
-    def _choose(self, keys: NDArray[np.uint64], start: int) -> NDArray[np.int32]:
+    def _choose(self, keys: U64, start: int) -> I32:
         rows = np.full(len(keys), -1, dtype=np.int32)
         if self.grouping.by_key:
             workers = MultiplyShift().first(keys, self.n_workers, self.seed)
@@ -135,14 +135,7 @@ def check(grouping: Grouping) -> None:
 
 
 @njit(cache=True)
-def _draw(
-    rows: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    listed: NDArray[np.int32],
-    start: np.uint64,
-    position: int,
-    out: NDArray[np.int32],
-) -> None:
+def _draw(rows: I32, offsets: I64, listed: I32, start: np.uint64, position: int, out: I32) -> None:
     """One of the workers of each tuple's row; a tuple without one keeps what is in `out`."""
     for i in range(len(rows)):
         row = rows[i]

@@ -6,8 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from anabranch.arrays import F64, I64
 
 METRICS = (
     "imbalance",
@@ -37,13 +36,13 @@ class Windows:
     seconds.
     """
 
-    tuples: NDArray[np.int64]
-    imbalance: NDArray[np.float64]
-    makespan: NDArray[np.float64]
-    replication: NDArray[np.float64]
-    latency_mean: NDArray[np.float64]
-    latency_p50: NDArray[np.float64]
-    latency_p99: NDArray[np.float64]
+    tuples: I64
+    imbalance: F64
+    makespan: F64
+    replication: F64
+    latency_mean: F64
+    latency_p50: F64
+    latency_p99: F64
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,8 @@ class Result:
     elapsed: float
     tuples_per_second: float
     router_bytes: int
-    loads: NDArray[np.float64]
-    latency_histogram: NDArray[np.int64]
+    loads: F64
+    latency_histogram: I64
     windows: Windows
 
     def record(self) -> dict[str, Any]:

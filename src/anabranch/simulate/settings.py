@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64
 from anabranch.errors import ConfigError
 
 # Far above any cluster: a slip of the keyboard should not fill the memory.
@@ -186,7 +186,7 @@ class Settings:
         return 10_000 * self.n_sources if self.window is None else self.window
 
     @property
-    def worker_speeds(self) -> NDArray[np.float64]:
+    def worker_speeds(self) -> F64:
         """Speed of each worker that is ever there."""
         return np.resize(np.array(self.speeds, dtype=np.float64), self.n_workers_ever)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.containers.hash_set import KeyCounts
 from anabranch.errors import InputError
 from anabranch.hashing import MultiplyShift, hash_keys
@@ -27,9 +27,9 @@ class Tuples:
     """
 
     start: int
-    keys: NDArray[np.uint64]
-    arrivals: NDArray[np.float64]
-    sources: NDArray[np.int32] | None
+    keys: U64
+    arrivals: F64
+    sources: I32 | None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -96,7 +96,7 @@ def in_chunks(batches: Iterator[Tuples], size: int) -> Iterator[Tuples]:
         yield Tuples.joined(held)
 
 
-def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:
+def _check_arrivals(arrivals: F64, latest: float) -> float:
     """Raise InputError unless there is a time for every tuple and none is before the one ahead; the last time."""
     if not np.isfinite(arrivals).all():
         raise InputError("every tuple needs a timestamp, got one without; remove such rows or give a rate instead")
@@ -110,7 +110,7 @@ def _check_arrivals(arrivals: NDArray[np.float64], latest: float) -> float:
     return float(times[-1])
 
 
-def count_keys(stream: Stream, settings: Settings) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def count_keys(stream: Stream, settings: Settings) -> tuple[U64, I64]:
     """Distinct key hashes and their exact counts: a pass over the stream of its own."""
     counts = KeyCounts()
     for batch in stream.batches(seed=settings.seed, stop=settings.limit):

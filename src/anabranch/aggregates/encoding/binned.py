@@ -15,6 +15,7 @@ from anabranch.aggregates.encoding.leading import FINEST, NOTHING, LeadingBits
 from anabranch.aggregates.encoding.limbs import add_doubles, add_products, carry
 from anabranch.aggregates.encoding.sums import integer_sums, nearest_doubles
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import F64, I64
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,11 @@ class FixedPoint:
             return total, self.unit
         return (total << (self.unit - FINEST)) + self._leading.integers(leading), FINEST
 
-    def special(self, states: Sequence[pa.Array]) -> NDArray[np.float64]:
+    def special(self, states: Sequence[pa.Array]) -> F64:
         """±inf or NaN where such values make the sum that, else 0."""
         return self._leading.special(self._leading_of(states))
 
-    def totals(self, states: Sequence[pa.Array]) -> NDArray[np.float64]:
+    def totals(self, states: Sequence[pa.Array]) -> F64:
         """Sum of each group, rounded to the nearest double."""
         integers, unit = self.exact(states)
         return finite_or(self.special(states), quotients(integers, 1, unit))
@@ -114,9 +115,7 @@ class FixedPoint:
         return [top.fill_null(NOTHING).to_numpy(), *(column.fill_null(0.0).to_numpy() for column in digits)]
 
 
-def quotients(
-    numerators: NDArray[np.object_], denominators: NDArray[np.object_] | int, exponent: int
-) -> NDArray[np.float64]:
+def quotients(numerators: NDArray[np.object_], denominators: NDArray[np.object_] | int, exponent: int) -> F64:
     """Numerator · 2^exponent / denominator, rounded once: Python divides integers so. Beyond doubles it is ±inf."""
     scaled = (numerators << exponent) if exponent > 0 else numerators
     divisors = denominators << max(0, -exponent)
@@ -128,17 +127,17 @@ def quotients(
     return np.asarray(rounded, np.float64) + 0.0
 
 
-def finite_or(special: NDArray[np.float64], finite: NDArray[np.float64]) -> NDArray[np.float64]:
+def finite_or(special: F64, finite: F64) -> F64:
     """What a sum is: infinities and NaN where it has them."""
     return np.where(special == 0, finite, special)
 
 
-def doubles_of(values: pa.Array) -> NDArray[np.float64]:
+def doubles_of(values: pa.Array) -> F64:
     """Numbers as the nearest doubles."""
     if pa.types.is_decimal(values.type):
         return nearest_doubles(values)
     # Spark casts a bigint to double likewise, to the nearest.
-    doubles: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
+    doubles: F64 = values.cast(pa.float64(), safe=False).to_numpy()
     return doubles
 
 
@@ -149,7 +148,7 @@ def _quotient(numerator: int, denominator: int) -> float:
         return math.inf if (numerator < 0) == (denominator < 0) else -math.inf
 
 
-def _state(groups: Groups, limbs: NDArray[np.int64], leading: Iterable[NDArray[np.generic]]) -> tuple[pa.Array, ...]:
+def _state(groups: Groups, limbs: I64, leading: Iterable[NDArray[np.generic]]) -> tuple[pa.Array, ...]:
     empty = groups.count().to_numpy() == 0
     mask = empty if empty.any() else None
     return tuple(pa.array(np.ascontiguousarray(column), mask=mask) for column in (*limbs.T, *leading))

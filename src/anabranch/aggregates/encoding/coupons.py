@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U8
 from anabranch.hashing.murmur3 import murmur3_128
 from anabranch.kernels import njit
 
@@ -13,7 +13,7 @@ from anabranch.kernels import njit
 _SEED = np.uint64(9001)
 
 
-def coupons(values: pa.Array) -> NDArray[np.int64]:
+def coupons(values: pa.Array) -> I64:
     """Coupon of each value, as ``HllSketch.update`` computes it; 0 for an empty string, which it ignores.
 
     Parameters
@@ -32,7 +32,7 @@ def coupons(values: pa.Array) -> NDArray[np.int64]:
 
 
 @njit(cache=True)
-def _coupons(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _coupons(data: U8, ends: I64) -> I64:
     out = np.zeros(len(ends) - 1, np.int64)
     for i in range(len(out)):
         if ends[i + 1] == ends[i]:

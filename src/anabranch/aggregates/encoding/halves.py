@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn
 from anabranch.aggregates.encoding.sums import MAX_PRECISION, decimals_of, halves, integer_sums, quarters
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import I64
 from anabranch.errors import InputError
 from anabranch.printable import printable
 
@@ -56,9 +56,7 @@ class IntegerHalves:
         total = f"({high} * 4294967296L + ({{sum_low}} & 4294967295L))"
         return _checked(f"{high} NOT BETWEEN -2147483648L AND 2147483647L", total, column, "in 64 bits")
 
-    def _state(
-        self, groups: Groups, values: pa.Array, low: NDArray[np.int64], high: NDArray[np.int64]
-    ) -> tuple[pa.Array, ...]:
+    def _state(self, groups: Groups, values: pa.Array, low: I64, high: I64) -> tuple[pa.Array, ...]:
         return _blank(groups, values, pa.array(low & 0xFFFF_FFFF), pa.array(high + (low >> 32)))
 
 
@@ -97,9 +95,7 @@ class DecimalHalves:
         total = f"try_cast({text} AS DECIMAL({MAX_PRECISION}, {scale}))"
         return _checked(f"{{sum_high}} IS NOT NULL AND {total} IS NULL", total, column, f"in {MAX_PRECISION} digits")
 
-    def _state(
-        self, groups: Groups, values: pa.Array, words: NDArray[np.int64], low: NDArray[np.int64]
-    ) -> tuple[pa.Array, ...]:
+    def _state(self, groups: Groups, values: pa.Array, words: I64, low: I64) -> tuple[pa.Array, ...]:
         return _blank(groups, values, pa.array(low), decimals_of(words, _UPPER))
 
 
@@ -111,7 +107,7 @@ def _blank(groups: Groups, values: pa.Array, *columns: pa.Array) -> tuple[pa.Arr
     return first, *(pc.if_else(first.is_valid(), column, pa.scalar(None, column.type)) for column in columns[1:])
 
 
-def _divided(words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _divided(words: I64) -> tuple[I64, I64]:
     """Quotient and rest of integers of four words by 10^9, rounded down."""
     quotients, rest = np.empty_like(words), np.zeros(len(words), np.int64)
     for j in reversed(range(words.shape[1])):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anabranch.aggregates.encoding.lists import binaries, bytes_of
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import I64, U8, Bools
 from anabranch.errors import InputError
 from anabranch.kernels import njit
 
@@ -45,7 +45,7 @@ class HyperLogLog:
         """Most coupons that a sketch holds before it changes to registers."""
         return _SET - 1 if self.lg_k < 8 else 3 * 2 ** (self.lg_k - 3) // 4
 
-    def of(self, groups: Groups, coupons: NDArray[np.int64]) -> pa.Array:
+    def of(self, groups: Groups, coupons: I64) -> pa.Array:
         """Sketch of each group from the coupons of its values."""
         keys = _distinct(((groups.codes << 32) | coupons)[coupons != 0])
         return self._encode(groups.n, keys, np.full(groups.n, -1, np.int64), 0)
@@ -62,7 +62,7 @@ class HyperLogLog:
         parts = (data, ends[:-1][is_dense], slots[groups.codes[is_dense]])
         return self._encode(groups.n, keys, slots, len(dense_groups), parts)
 
-    def _check(self, data: NDArray[np.uint8], ends: NDArray[np.int64], is_dense: NDArray[np.bool_]) -> None:
+    def _check(self, data: U8, ends: I64, is_dense: Bools) -> None:
         """Refuse sketches of another size, and registers that are cut off: they would be read beyond their end."""
         lengths = np.diff(ends)
         found = data[ends[:-1][lengths > 7] + 3]
@@ -80,12 +80,7 @@ class HyperLogLog:
             )
 
     def _encode(
-        self,
-        n: int,
-        keys: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        n_dense: int,
-        parts: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None,
+        self, n: int, keys: I64, slots: I64, n_dense: int, parts: tuple[U8, I64, I64] | None = None
     ) -> pa.Array:
         """Sketches from coupons (below the group in the upper half of a key) and from the registers of parts."""
         counts = np.bincount(keys >> 32, minlength=n)
@@ -102,15 +97,15 @@ class HyperLogLog:
         return binaries(data, ends)
 
 
-def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distinct(keys: I64) -> I64:
     """Ascending. NumPy's own `unique` hashes first, which takes seven times as long here."""
     keys = np.sort(keys)
-    distinct: NDArray[np.int64] = keys[np.diff(keys, prepend=-1) != 0]
+    distinct: I64 = keys[np.diff(keys, prepend=-1) != 0]
     return distinct
 
 
 @njit(cache=True)
-def _modes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _modes(data: U8, ends: I64) -> I64:
     modes = np.zeros(len(ends) - 1, np.int64)
     for i in range(len(modes)):
         if ends[i + 1] - ends[i] > 7:
@@ -119,9 +114,7 @@ def _modes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64
 
 
 @njit(cache=True)
-def _held_coupons(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], codes: NDArray[np.int64], is_dense: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _held_coupons(data: U8, ends: I64, codes: I64, is_dense: Bools) -> I64:
     keys, n = np.empty(len(data) // 4 + 1, np.int64), 0
     for i in range(len(codes)):
         if is_dense[i] or ends[i + 1] - ends[i] < 8:
@@ -139,9 +132,7 @@ def _held_coupons(
 
 
 @njit(cache=True)
-def _fold_registers(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], slots: NDArray[np.int64], registers: NDArray[np.uint8]
-) -> None:
+def _fold_registers(data: U8, starts: I64, slots: I64, registers: U8) -> None:
     for i in range(len(starts)):
         first = starts[i] + _DENSE_HEADER
         for register in range(registers.shape[1]):
@@ -149,7 +140,7 @@ def _fold_registers(
 
 
 @njit(cache=True)
-def _fold_coupons(keys: NDArray[np.int64], slots: NDArray[np.int64], registers: NDArray[np.uint8]) -> None:
+def _fold_coupons(keys: I64, slots: I64, registers: U8) -> None:
     for i in range(len(keys)):
         slot = slots[keys[i] >> 32]
         if slot >= 0:
@@ -159,15 +150,7 @@ def _fold_coupons(keys: NDArray[np.int64], slots: NDArray[np.int64], registers: 
 
 
 @njit(cache=True)
-def _write(
-    data: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    lg_k: int,
-    keys: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    registers: NDArray[np.uint8],
-) -> None:
+def _write(data: U8, ends: I64, lg_k: int, keys: I64, counts: I64, slots: I64, registers: U8) -> None:
     first = 0
     for group in range(len(counts)):
         sketch = data[ends[group] : ends[group + 1]]
@@ -180,7 +163,7 @@ def _write(
 
 
 @njit(cache=True)
-def _write_coupons(sketch: NDArray[np.uint8], keys: NDArray[np.int64], lg_k: int) -> None:
+def _write_coupons(sketch: U8, keys: I64, lg_k: int) -> None:
     n = len(keys)
     is_set = n >= _SET
     # Compact, and empty where it is; the sketch will have eight-bit registers, and is a list (0) or a set (1).
@@ -201,7 +184,7 @@ def _write_coupons(sketch: NDArray[np.uint8], keys: NDArray[np.int64], lg_k: int
 
 
 @njit(cache=True)
-def _write_registers(sketch: NDArray[np.uint8], registers: NDArray[np.uint8]) -> None:
+def _write_registers(sketch: U8, registers: U8) -> None:
     # Merged out of order, so that the place of the running estimate stays zero.
     sketch[0], sketch[5], sketch[7] = 10, 16, 10
     zeros, harmonic = 0, np.zeros(2)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I64, U8
 from anabranch.kernels import njit
 
 # Bytes of a sketch of one value, and those before the levels, the extremes and the items of any other.
@@ -13,8 +13,8 @@ HEADER = 20
 # DataSketches' smallest level.
 _M = 8
 # Of each group: its first item among those of all groups, its highest level, and its number of items.
-Levels = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-Items = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]
+Levels = tuple[I64, I64, I64]
+Items = tuple[I64, F64, I64]
 
 
 @njit(cache=True)
@@ -30,13 +30,13 @@ def _capacity(k: int, n_levels: int) -> int:
 
 
 @njit(cache=True)
-def _put(sketch: NDArray[np.uint8], at: int, number: int, n_bytes: int) -> None:
+def _put(sketch: U8, at: int, number: int, n_bytes: int) -> None:
     for byte in range(n_bytes):
         sketch[at + byte] = (number >> (8 * byte)) & 255
 
 
 @njit(cache=True)
-def _get(data: NDArray[np.uint8], at: int, n_bytes: int) -> int:
+def _get(data: U8, at: int, n_bytes: int) -> int:
     number = np.int64(0)
     for byte in range(n_bytes):
         number |= np.int64(data[at + byte]) << np.int64(8 * byte)
@@ -44,15 +44,7 @@ def _get(data: NDArray[np.uint8], at: int, n_bytes: int) -> int:
 
 
 @njit(cache=True)
-def write(
-    data: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    k: int,
-    totals: NDArray[np.int64],
-    levels: Levels,
-    extremes: NDArray[np.float64],
-    items: NDArray[np.float64],
-) -> None:
+def write(data: U8, ends: I64, k: int, totals: I64, levels: Levels, extremes: F64, items: F64) -> None:
     """Write the sketches of all groups, each between its ends; `items` are those of all groups."""
     firsts, heights, n_items = levels
     for group in range(len(totals)):
@@ -81,13 +73,7 @@ def write(
 
 
 @njit(cache=True)
-def read(
-    data: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    extremes: NDArray[np.float64],
-) -> Items:
+def read(data: U8, ends: I64, codes: I64, totals: I64, extremes: F64) -> Items:
     """Group, value and weight of each item; adds to the totals and the extremes of the groups."""
     most = len(data) // 8 + 1
     groups, values, weights, n = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64), 0
@@ -113,6 +99,6 @@ def read(
 
 
 @njit(cache=True)
-def _widen(extremes: NDArray[np.float64], bounds: NDArray[np.float64], is_first: bool) -> None:
+def _widen(extremes: F64, bounds: F64, is_first: bool) -> None:
     extremes[0] = bounds[0] if is_first else min(extremes[0], bounds[0])
     extremes[1] = bounds[1] if is_first else max(extremes[1], bounds[1])

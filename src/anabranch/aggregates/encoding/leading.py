@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.aggregates.aggregate import StateColumn
+from anabranch.arrays import F64, I64, Bools
 
 # Exponents of a bin. A sum of a bin's digits is exact for 2^(53 - 26) of them.
 _WIDTH = 26
@@ -65,7 +66,7 @@ class LeadingBits:
         digits = [StateColumn(f"{self.name}_lead_{j}", pa.float64(), "sum") for j in range(_KEPT)]
         return (StateColumn(f"{self.name}_top", pa.int64(), "max"), *digits)
 
-    def sum(self, codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -> tuple[NDArray[np.generic], ...]:
+    def sum(self, codes: I64, values: F64, n: int) -> tuple[NDArray[np.generic], ...]:
         """State of each group."""
         if not len(values):
             return _nothing(n)
@@ -78,9 +79,7 @@ class LeadingBits:
             finite = finite - np.ldexp(digits[j], _WIDTH * (tops - j))
         return _encode(*_gather(codes, tops, digits, n), _specials(codes, special, n))
 
-    def merge(
-        self, codes: NDArray[np.int64], states: Sequence[NDArray[np.generic]], n: int
-    ) -> tuple[NDArray[np.generic], ...]:
+    def merge(self, codes: I64, states: Sequence[NDArray[np.generic]], n: int) -> tuple[NDArray[np.generic], ...]:
         """State of each group from those of its parts."""
         rows = np.flatnonzero(self.holds(states))
         if not len(rows):
@@ -89,10 +88,10 @@ class LeadingBits:
         tops, digits, special = _decode([column[rows] for column in states])
         return _encode(*_gather(codes, tops, digits, n), _specials(codes, special, n))
 
-    def holds(self, states: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
+    def holds(self, states: Sequence[NDArray[np.generic]]) -> Bools:
         """Whether a state has seen a value."""
         tops, first, *_ = states
-        held: NDArray[np.bool_] = (np.asarray(tops) > NOTHING) | (np.asarray(first) != 0)
+        held: Bools = (np.asarray(tops) > NOTHING) | (np.asarray(first) != 0)
         return held
 
     def integers(self, states: Sequence[NDArray[np.generic]]) -> NDArray[np.object_]:
@@ -104,7 +103,7 @@ class LeadingBits:
             total += column.astype(np.int64).astype(np.object_) << shifts
         return total
 
-    def special(self, states: Sequence[NDArray[np.generic]]) -> NDArray[np.float64]:
+    def special(self, states: Sequence[NDArray[np.generic]]) -> F64:
         """±inf or NaN where the sum is that, else 0."""
         return _decode(states)[2]
 
@@ -113,9 +112,7 @@ def _nothing(n: int) -> tuple[NDArray[np.generic], ...]:
     return (np.full(n, NOTHING, np.int64), *np.zeros((_KEPT, n)))
 
 
-def _gather(
-    codes: NDArray[np.int64], tops: NDArray[np.int64], digits: NDArray[np.float64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _gather(codes: I64, tops: I64, digits: F64, n: int) -> tuple[I64, F64]:
     """Tops and digits of each group from those of its parts."""
     highest = np.full(n, NOTHING, np.int64)
     np.maximum.at(highest, codes, tops)
@@ -127,7 +124,7 @@ def _gather(
     return highest, sums.reshape(_KEPT, n)
 
 
-def _specials(codes: NDArray[np.int64], special: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _specials(codes: I64, special: F64, n: int) -> F64:
     rows = np.flatnonzero(special)
     with np.errstate(invalid="ignore"):
         sums = np.bincount(codes[rows], special[rows], n)
@@ -135,9 +132,7 @@ def _specials(codes: NDArray[np.int64], special: NDArray[np.float64], n: int) ->
     return np.where(np.isnan(sums), np.nan, sums)
 
 
-def _encode(
-    tops: NDArray[np.int64], digits: NDArray[np.float64], special: NDArray[np.float64]
-) -> tuple[NDArray[np.generic], ...]:
+def _encode(tops: I64, digits: F64, special: F64) -> tuple[NDArray[np.generic], ...]:
     columns, rows = np.empty_like(digits), np.arange(len(tops))
     for j in range(_KEPT):
         columns[(tops - j) % _KEPT, rows] = np.ldexp(digits[j], _STEP * (tops - j))
@@ -145,9 +140,7 @@ def _encode(
     return (tops, *columns)
 
 
-def _decode(
-    states: Sequence[NDArray[np.generic]],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+def _decode(states: Sequence[NDArray[np.generic]]) -> tuple[I64, F64, F64]:
     """Tops, digits and what is no number; the last one of a sum is in its first column."""
     tops, first = np.asarray(states[0], np.int64), np.asarray(states[1], np.float64)
     special = np.where(np.isfinite(first), 0.0, first)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I64, Bools
 from anabranch.kernels import njit
 
 Scale = tuple[int, int]
@@ -13,9 +13,7 @@ _HIDDEN = 1 << 52
 _LOW_HALF = (1 << 27) - 1
 
 
-def add_doubles(
-    codes: NDArray[np.int64], values: NDArray[np.float64], n: int, scale: Scale
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def add_doubles(codes: I64, values: F64, n: int, scale: Scale) -> tuple[I64, I64]:
     """Sum of each group as limbs (one row a group), and the rows whose values have no place in them.
 
     Parameters
@@ -33,16 +31,14 @@ def add_doubles(
     return carry(limbs), np.flatnonzero(left)
 
 
-def add_products(
-    codes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], n: int, scale: Scale
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def add_products(codes: I64, x: F64, y: F64, n: int, scale: Scale) -> tuple[I64, I64]:
     """The same for products x·y, which are not rounded."""
     limbs, left = _add_products(codes, x.view(np.int64), y.view(np.int64), n, *scale)
     return carry(limbs), np.flatnonzero(left)
 
 
 @njit(cache=True)
-def carry(limbs: NDArray[np.int64]) -> NDArray[np.int64]:
+def carry(limbs: I64) -> I64:
     """Bring every limb but the last into −2^31 … 2^31 − 1, in place: a sum has only one such form."""
     for group in range(limbs.shape[0]):
         for j in range(limbs.shape[1] - 1):
@@ -69,7 +65,7 @@ def _fits(mantissa: int, shift: int, n_bits: int) -> bool:
 
 
 @njit(cache=True)
-def _put(limbs: NDArray[np.int64], mantissa: int, shift: int, sign: int) -> None:
+def _put(limbs: I64, mantissa: int, shift: int, sign: int) -> None:
     """Add ± mantissa · 2^shift, which must fit, to the limbs of one group; mantissa < 2^56."""
     if shift < 0:
         mantissa, shift = mantissa >> -shift, 0
@@ -84,9 +80,7 @@ def _put(limbs: NDArray[np.int64], mantissa: int, shift: int, sign: int) -> None
 
 
 @njit(cache=True)
-def _add_doubles(
-    codes: NDArray[np.int64], bits: NDArray[np.int64], n: int, unit: int, n_limbs: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _add_doubles(codes: I64, bits: I64, n: int, unit: int, n_limbs: int) -> tuple[I64, Bools]:
     limbs, left = np.zeros((n, n_limbs), np.int64), np.zeros(len(codes), np.bool_)
     for i in range(len(codes)):
         exponent = (bits[i] >> 52) & 0x7FF
@@ -102,9 +96,7 @@ def _add_doubles(
 
 
 @njit(cache=True)
-def _add_products(
-    codes: NDArray[np.int64], x: NDArray[np.int64], y: NDArray[np.int64], n: int, unit: int, n_limbs: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _add_products(codes: I64, x: I64, y: I64, n: int, unit: int, n_limbs: int) -> tuple[I64, Bools]:
     limbs, left = np.zeros((n, n_limbs), np.int64), np.zeros(len(codes), np.bool_)
     for i in range(len(codes)):
         x_exponent, y_exponent = (x[i] >> 52) & 0x7FF, (y[i] >> 52) & 0x7FF
@@ -127,7 +119,7 @@ def _add_products(
 
 
 @njit(cache=True)
-def _put_product(limbs: NDArray[np.int64], a: int, b: int, shift: int, sign: int) -> bool:
+def _put_product(limbs: I64, a: int, b: int, shift: int, sign: int) -> bool:
     """Add ± a · b · 2^shift in three parts of at most 55 bits; False, and nothing added, where one has no place."""
     a_high, a_low = a >> 27, a & _LOW_HALF
     b_high, b_low = b >> 27, b & _LOW_HALF

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from anabranch.aggregates.groups import Groups
+from anabranch.arrays import I32, I64, U8, Bools
 from anabranch.errors import InputError
 
 _MOST_BYTES = 2**31 - 1
 
 
-def explode(groups: Groups, lists: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+def explode(groups: Groups, lists: pa.Array) -> tuple[I64, pa.Array]:
     """Group of each element, and the elements of all lists; a list that is null has none."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
     return np.repeat(groups.codes, lengths), lists.flatten()
 
 
-def leading(codes: NDArray[np.int64], n_groups: int, longest: int) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+def leading(codes: I64, n_groups: int, longest: int) -> tuple[Bools, I32]:
     """Which elements are among the first of their group, and where each group's list of them starts and ends.
 
     Parameters
@@ -38,7 +38,7 @@ def leading(codes: NDArray[np.int64], n_groups: int, longest: int) -> tuple[NDAr
     return chosen, offsets.astype(np.int32)
 
 
-def bytes_of(binary: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def bytes_of(binary: pa.Array) -> tuple[U8, I64]:
     """All bytes, and where each entry starts and the last one ends; a null has no bytes."""
     array = binary.fill_null(b"").cast(pa.large_binary())
     _, offsets, data = array.buffers()
@@ -46,7 +46,7 @@ def bytes_of(binary: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(data or b"", np.uint8), ends
 
 
-def binaries(data: NDArray[np.uint8], ends: NDArray[np.int64], mask: NDArray[np.bool_] | None = None) -> pa.Array:
+def binaries(data: U8, ends: I64, mask: Bools | None = None) -> pa.Array:
     """Binary entries that lie one after the other; null where the mask says so."""
     if ends[-1] > _MOST_BYTES:
         rule = f"the states of one column must fit in {_MOST_BYTES} bytes"

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I64
 from anabranch.kernels import njit
 
-Back = Callable[[NDArray[np.int64]], pa.Array]
+Back = Callable[[I64], pa.Array]
 _POSITIVE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
@@ -32,7 +33,7 @@ def is_orderable(type_: pa.DataType) -> bool:
     )
 
 
-def ordered(values: pa.Array) -> tuple[NDArray[np.int64], Back]:
+def ordered(values: pa.Array) -> tuple[I64, Back]:
     """Integers in the same order as the values, and the way back from some of those integers to values.
 
     Floats are in Spark's order: NaN is the largest, and −0.0 is 0.0. Strings are compared by their bytes.
@@ -53,21 +54,21 @@ def ordered(values: pa.Array) -> tuple[NDArray[np.int64], Back]:
     return _ordered_dictionary(values)
 
 
-def _ordered_floats(values: NDArray[np.float64], type_: pa.DataType) -> tuple[NDArray[np.int64], Back]:
+def _ordered_floats(values: F64, type_: pa.DataType) -> tuple[I64, Back]:
     # Adding 0.0 turns −0.0 into 0.0; the sign bit of a NaN would make it the smallest.
     bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
 
-    def back(chosen: NDArray[np.int64]) -> pa.Array:
+    def back(chosen: I64) -> pa.Array:
         return pa.array(_flip(chosen).view(np.float64), pa.float64()).cast(type_)
 
     return _flip(bits), back
 
 
-def _flip(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+def _flip(bits: I64) -> I64:
     return bits ^ ((bits >> 63) & _POSITIVE)
 
 
-def _ordered_dictionary(values: pa.Array) -> tuple[NDArray[np.int64], Back]:
+def _ordered_dictionary(values: pa.Array) -> tuple[I64, Back]:
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     ranks = np.empty(len(order), np.int64)
@@ -77,7 +78,7 @@ def _ordered_dictionary(values: pa.Array) -> tuple[NDArray[np.int64], Back]:
 
 
 @njit(cache=True)
-def sort_within(codes: NDArray[np.int64], values: NDArray[Any], n: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def sort_within(codes: I64, values: NDArray[Any], n: int) -> tuple[I64, NDArray[Any]]:
     """Where each group starts and the last one ends, and the values in the order of groups, ascending within each."""
     ends = np.zeros(n + 1, np.int64)
     for code in codes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I64, U32
 from anabranch.errors import InputError
 from anabranch.kernels import njit
 
@@ -20,7 +20,7 @@ def summed(type_: pa.DataType) -> pa.DataType:
     return pa.decimal128(min(MAX_PRECISION, type_.precision + 10), type_.scale)
 
 
-def integer_sums(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def integer_sums(codes: I64, values: I64, n: int) -> I64:
     """Sum of each group. One that is no int64 is an InputError, as in Spark's ANSI mode."""
     high, low = halves(codes, values, n)
     high = high + (low >> 32)
@@ -31,7 +31,7 @@ def integer_sums(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) ->
     return (high << 32) | (low & _HALF)
 
 
-def decimal_sums(codes: NDArray[np.int64], values: pa.Array, n: int) -> pa.Array:
+def decimal_sums(codes: I64, values: pa.Array, n: int) -> pa.Array:
     """Sum of each group, in Spark's type. One with too many digits is an InputError, as in Spark's ANSI mode.
 
     Parameters
@@ -46,7 +46,7 @@ def decimal_sums(codes: NDArray[np.int64], values: pa.Array, n: int) -> pa.Array
     return decimals_of(quarters(codes, values, n), summed(values.type))
 
 
-def quarters(codes: NDArray[np.int64], values: pa.Array, n: int) -> NDArray[np.int64]:
+def quarters(codes: I64, values: pa.Array, n: int) -> I64:
     """Sum of each group of decimals as an unscaled integer: four words of 32 bits, the lowest first.
 
     Only the last has a sign. It has room for more than 32 bits, so that 2^31 decimals do not overflow.
@@ -54,18 +54,18 @@ def quarters(codes: NDArray[np.int64], values: pa.Array, n: int) -> NDArray[np.i
     return _carried(_quarters(codes, _words(values), n))
 
 
-def nearest_doubles(decimals: pa.Array) -> NDArray[np.float64]:
+def nearest_doubles(decimals: pa.Array) -> F64:
     """Decimals as the nearest doubles, which Arrow's own cast misses in the last bit."""
     lowest, low, high, highest = _words(decimals).reshape(-1, 4).astype(np.int64).T
     upper, lower = (highest << 32) | high, (low << 32) | lowest
     if decimals.type.scale <= _EXACT_TENS and np.all((upper == lower >> 63) & (np.abs(lower) <= 2**53)):
         # Both are doubles, so there is one rounding.
-        doubles: NDArray[np.float64] = lower / 10.0**decimals.type.scale
+        doubles: F64 = lower / 10.0**decimals.type.scale
         return doubles
     return np.array([float(one) for one in decimals.to_pylist()], np.float64)
 
 
-def decimals_of(words: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
+def decimals_of(words: I64, type_: pa.DataType) -> pa.Array:
     """Decimals from unscaled integers of four words each. One with too many digits is an InputError."""
     words = _carried(words)
     try:
@@ -80,7 +80,7 @@ def decimals_of(words: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
     return decimals
 
 
-def double_sums(codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def double_sums(codes: I64, values: F64, n: int) -> F64:
     """Sum of each group, added from the smallest value to the largest; there is only one NaN."""
     nonzero = values != 0
     codes, values = codes[nonzero], values[nonzero]
@@ -90,7 +90,7 @@ def double_sums(codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -
     return np.where(np.isnan(sums), np.nan, sums)
 
 
-def _words(decimals: pa.Array) -> NDArray[np.uint32]:
+def _words(decimals: pa.Array) -> U32:
     """Their unscaled integers, four words each."""
     decimals = decimals.cast(pa.decimal128(decimals.type.precision, decimals.type.scale))
     words = np.frombuffer(decimals.buffers()[1] or b"", np.uint32)
@@ -98,7 +98,7 @@ def _words(decimals: pa.Array) -> NDArray[np.uint32]:
 
 
 @njit(cache=True)
-def halves(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def halves(codes: I64, values: I64, n: int) -> tuple[I64, I64]:
     """Sums of the upper and of the lower 32 bits, which cannot overflow."""
     high, low = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for i in range(len(codes)):
@@ -108,7 +108,7 @@ def halves(codes: NDArray[np.int64], values: NDArray[np.int64], n: int) -> tuple
 
 
 @njit(cache=True)
-def _quarters(codes: NDArray[np.int64], words: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
+def _quarters(codes: I64, words: U32, n: int) -> I64:
     sums = np.zeros((n, 4), np.int64)
     for i in range(len(codes)):
         for j in range(3):
@@ -117,7 +117,7 @@ def _quarters(codes: NDArray[np.int64], words: NDArray[np.uint32], n: int) -> ND
     return sums
 
 
-def _carried(words: NDArray[np.int64]) -> NDArray[np.int64]:
+def _carried(words: I64) -> I64:
     words = words.copy()
     for j in range(words.shape[1] - 1):
         words[:, j + 1] += words[:, j] >> 32
@@ -126,7 +126,7 @@ def _carried(words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @njit(cache=True)
-def _running_sums(codes: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _running_sums(codes: I64, values: F64, n: int) -> F64:
     sums = np.zeros(n)
     for i in range(len(codes)):
         sums[codes[i]] += values[i]

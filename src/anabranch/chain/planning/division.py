@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.chain.planning import hubs, moves
 from anabranch.chain.planning.graph import KeyGraph
 from anabranch.chain.planning.packing import Packing, pack
@@ -34,7 +34,7 @@ class Division:
     other does not have half of the work of each.
     """
 
-    def __init__(self, graph: KeyGraph, n_servers: int, alpha: float, servers: NDArray[np.int32] | None = None) -> None:
+    def __init__(self, graph: KeyGraph, n_servers: int, alpha: float, servers: I32 | None = None) -> None:
         self.graph = graph
         self.n_servers = n_servers
         n_vertices = int(graph.starts[-1])
@@ -98,13 +98,13 @@ class Division:
         if operator:
             self.loads[operator] += self._sum(operator - 1, self.graph.staying)
 
-    def _sum(self, operator: int, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _sum(self, operator: int, values: I64) -> I64:
         """By server, over the keys of an operator."""
         at = self.graph.vertices(operator)
         placed = self.servers[at] >= 0
         return np.bincount(self.servers[at][placed], values[at][placed], self.n_servers).astype(np.int64)
 
-    def _numbers(self, operator: int) -> NDArray[np.int64]:
+    def _numbers(self, operator: int) -> I64:
         at = self.graph.vertices(operator)
         return np.arange(at.start, at.stop, dtype=np.int64)
 
@@ -128,7 +128,7 @@ class Division:
         self._add_up(operator)
         self._relieve(operator, np.setdiff1d(self._numbers(operator), heavy, assume_unique=True))
 
-    def _relieve(self, operator: int, numbers: NDArray[np.int64]) -> None:
+    def _relieve(self, operator: int, numbers: I64) -> None:
         crowded = self.loads[operator] > self.packings[operator].limit
         numbers = numbers[crowded[self.servers[numbers]]]
         if not len(numbers):
@@ -138,11 +138,11 @@ class Division:
         moves.losses(numbers, state, losses)
         moves.relieve(numbers[np.argsort(losses, kind="stable")], state)
 
-    def _named_bins(self, operator: int, heavy: NDArray[np.int64], packing: Packing) -> NDArray[np.int32]:
+    def _named_bins(self, operator: int, heavy: I64, packing: Packing) -> I32:
         """A server for each bin of the packing: one that it has much in common with."""
         return matched(self._common(operator, heavy, packing.bins))
 
-    def _common(self, operator: int, numbers: NDArray[np.int64], bins: NDArray[np.int32]) -> NDArray[np.int64]:
+    def _common(self, operator: int, numbers: I64, bins: I32) -> I64:
         """Tuples that the keys of each bin share with keys of other operators on each server."""
         common = np.zeros((self.n_servers, self.n_servers), dtype=np.int64)
         moves.common(numbers, bins, self._state(operator), common)
@@ -170,7 +170,7 @@ class Division:
         return moves.State(*edges, graph.weights, limit, self.loads[operator], self.servers)
 
 
-def matched(common: NDArray[np.int64]) -> NDArray[np.int32]:
+def matched(common: I64) -> I32:
     """A column for each row of a square matrix: the largest entries first, then exchanged while that gains."""
     n = len(common)
     out = np.full(n, -1, dtype=np.int32)
@@ -186,7 +186,7 @@ def matched(common: NDArray[np.int64]) -> NDArray[np.int32]:
     return out
 
 
-def _exchanged(common: NDArray[np.int64], columns: NDArray[np.int32]) -> bool:
+def _exchanged(common: I64, columns: I32) -> bool:
     """Exchange the columns of two rows wherever that gains; whether it did anywhere."""
     any_gain = False
     for row in range(len(columns)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64, U64, Bools
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.kernels import njit
 
@@ -16,9 +17,9 @@ from anabranch.kernels import njit
 class Hop:
     """The edges between two operators in a row: keys, by their place in `KeyGraph.keys`, and tuples."""
 
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    first: I32
+    second: I32
+    counts: I64
     total: int
     scale: int
 
@@ -48,17 +49,17 @@ class KeyGraph:
     so that an operator in the middle gets one table.
     """
 
-    keys: tuple[NDArray[np.uint64], ...]
-    starts: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    staying: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    neighbours: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    keys: tuple[U64, ...]
+    starts: I64
+    weights: I64
+    staying: I64
+    offsets: I64
+    neighbours: I32
+    counts: I64
     hops: tuple[Hop, ...]
 
     @classmethod
-    def of(cls, chain: Sequence[Pairs], spread: Sequence[NDArray[np.uint64]] | None = None) -> KeyGraph:
+    def of(cls, chain: Sequence[Pairs], spread: Sequence[U64] | None = None) -> KeyGraph:
         """The graph of a chain of operators; `chain[i]` are the pairs of operators i and i + 1.
 
         `spread` are keys of each operator that are on every server: neither vertices nor, in pairs, edges.
@@ -94,12 +95,12 @@ class KeyGraph:
         return slice(int(self.starts[operator]), int(self.starts[operator + 1]))
 
     @property
-    def operators(self) -> NDArray[np.int32]:
+    def operators(self) -> I32:
         """The operator of each vertex."""
         return np.repeat(np.arange(self.n_operators, dtype=np.int32), np.diff(self.starts))
 
 
-def _number_keys(chain: Sequence[Pairs]) -> tuple[list[NDArray[np.uint64]], list[NDArray[np.intp]]]:
+def _number_keys(chain: Sequence[Pairs]) -> tuple[list[U64], list[NDArray[np.intp]]]:
     """Distinct keys of each operator, and the number of each key in `first`, `second`, `first`, … of the pairs."""
     columns = [column for pairs in chain for column in (pairs.first, pairs.second)]
     # An operator in the middle receives by one column and sends by the next.
@@ -123,13 +124,13 @@ def _hop(pairs: Pairs, first: NDArray[np.intp], second: NDArray[np.intp], n_seco
     return Hop(left.astype(np.int32), right.astype(np.int32), summed, pairs.total, pairs.scale)
 
 
-def _staying(hop: Hop, n: int, bound: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _staying(hop: Hop, n: int, bound: Bools) -> I64:
     """Tuples of each of `n` first keys whose second key is not bound to a server."""
     free = ~bound[hop.second]
     return np.bincount(hop.first[free], hop.counts[free], n).astype(np.int64)
 
 
-def _bound(hop: Hop, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Hop:
+def _bound(hop: Hop, first: Bools, second: Bools) -> Hop:
     """The edges whose keys are both bound to a server; keys that are not have no number any more."""
     kept = first[hop.first] & second[hop.second]
     numbers = [np.cumsum(bound, dtype=np.int32) - np.int32(1) for bound in (first, second)]
@@ -137,7 +138,7 @@ def _bound(hop: Hop, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Hop
     return Hop(*ends, hop.counts[kept], hop.total, hop.scale)
 
 
-def _weights(hops: Sequence[Hop], keys: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.int64]]:
+def _weights(hops: Sequence[Hop], keys: Sequence[U64]) -> list[I64]:
     """Tuples of each key; in the middle of a chain the hop that knows of more of them counts."""
     arriving = [np.bincount(hop.second, hop.counts, len(keys[i + 1])) for i, hop in enumerate(hops)]
     leaving = [np.bincount(hop.first, hop.counts, len(keys[i])) for i, hop in enumerate(hops)]
@@ -146,14 +147,7 @@ def _weights(hops: Sequence[Hop], keys: Sequence[NDArray[np.uint64]]) -> list[ND
 
 
 @njit(cache=True)
-def _connect(
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    edge_counts: NDArray[np.int64],
-) -> None:
+def _connect(first: I32, second: I32, counts: I64, offsets: I64, neighbours: I32, edge_counts: I64) -> None:
     """Edges by vertex, both ways, in the order in which they are given."""
     for i in range(len(first)):
         offsets[first[i] + 1] += 1

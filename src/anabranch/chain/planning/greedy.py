@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.chain.planning.division import Division
 from anabranch.chain.planning.graph import KeyGraph
 from anabranch.kernels import njit
@@ -25,22 +25,14 @@ def divide(graph: KeyGraph, n_servers: int, alpha: float) -> Division:
     return division
 
 
-def _edges(graph: KeyGraph) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _edges(graph: KeyGraph) -> tuple[I64, I64, I64]:
     first = np.concatenate([hop.first + graph.starts[i] for i, hop in enumerate(graph.hops)])
     second = np.concatenate([hop.second + graph.starts[i + 1] for i, hop in enumerate(graph.hops)])
     return first, second, np.concatenate([hop.counts for hop in graph.hops])
 
 
 @njit(cache=True)
-def _place(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    operators: NDArray[np.int32],
-    weights: NDArray[np.int64],
-    limits: NDArray[np.int64],
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-) -> None:
+def _place(first: I64, second: I64, operators: I32, weights: I64, limits: I64, loads: I64, servers: I32) -> None:
     for i in range(len(first)):
         a, b = first[i], second[i]
         if servers[a] >= 0 and servers[b] >= 0:

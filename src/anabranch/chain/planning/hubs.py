@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.chain.planning.graph import KeyGraph
 from anabranch.kernels import njit
 
@@ -15,22 +15,16 @@ _MOST_ENTRIES = 20_000_000
 _BUDGET = 40_000_000
 
 
-def hubs_of(graph: KeyGraph, operator: int, heavy: NDArray[np.int64]) -> NDArray[np.int64]:
+def hubs_of(graph: KeyGraph, operator: int, heavy: I64) -> I64:
     """Vertices of an operator that are worth exchanging: all if they are few, else the heaviest, which fit nowhere."""
     at = graph.vertices(operator)
     if at.stop - at.start <= _MOST_HUBS:
         return np.arange(at.start, at.stop, dtype=np.int64)
-    found: NDArray[np.int64] = heavy[:_MOST_HUBS] + at.start
+    found: I64 = heavy[:_MOST_HUBS] + at.start
     return found
 
 
-def exchange(
-    graph: KeyGraph,
-    hubs: NDArray[np.int64],
-    limit: int,
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-) -> NDArray[np.int32] | None:
+def exchange(graph: KeyGraph, hubs: I64, limit: int, loads: I64, servers: I32) -> I32 | None:
     """Move and exchange hubs while their neighbours, which follow to wherever most of their tuples are, gain.
 
     A heavy key on its own is stuck: where it is, its neighbours are too, and no other server has room for it. So two of
@@ -52,13 +46,7 @@ def exchange(
 
 
 @njit(cache=True)
-def _share(
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    servers: NDArray[np.int32],
-    shared: NDArray[np.int64],
-) -> None:
+def _share(offsets: I64, neighbours: I32, counts: I64, servers: I32, shared: I64) -> None:
     """Tuples that each vertex shares with the vertices on each server."""
     for v in range(len(servers)):
         for e in range(offsets[v], offsets[v + 1]):
@@ -66,15 +54,7 @@ def _share(
 
 
 @njit(cache=True)
-def _shift(
-    hub: int,
-    origin: int,
-    target: int,
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    shared: NDArray[np.int64],
-) -> int:
+def _shift(hub: int, origin: int, target: int, offsets: I64, neighbours: I32, counts: I64, shared: I64) -> int:
     """Move a hub in `shared`; what its neighbours gain if each follows to the best server."""
     gained = 0
     for e in range(offsets[hub], offsets[hub + 1]):
@@ -93,15 +73,15 @@ def _shift(
 
 @njit(cache=True)
 def _improve(
-    hubs: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    weights: NDArray[np.int64],
+    hubs: I64,
+    offsets: I64,
+    neighbours: I32,
+    counts: I64,
+    weights: I64,
     limit: int,
-    loads: NDArray[np.int64],
-    servers: NDArray[np.int32],
-    shared: NDArray[np.int64],
+    loads: I64,
+    servers: I32,
+    shared: I64,
 ) -> bool:
     """Exchange hubs, or move one alone, as long as that gains and the budget lasts; whether anything has changed."""
     changed = False

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import U64
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.chain.planning.placement import Placement
 from anabranch.chain.planning.planner import plan
@@ -43,7 +43,7 @@ class Decision:
     locality_candidate: float
     gain_s: float
     cost_s: float
-    moved: tuple[NDArray[np.uint64], ...]
+    moved: tuple[U64, ...]
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Manager:
             traffic.append((known + flow.uncounted / self.n_servers**2) / flow.scale)
         return self.servers.seconds(traffic, self.padding)
 
-    def _cost_s(self, now: Placement, candidate: Placement, moved: Sequence[NDArray[np.uint64]]) -> float:
+    def _cost_s(self, now: Placement, candidate: Placement, moved: Sequence[U64]) -> float:
         """Seconds of the server that sends or receives most states."""
         states = np.zeros((self.n_servers, self.n_servers))
         for before, after, keys in zip(now.routers(), candidate.routers(), moved, strict=True):
@@ -171,7 +171,7 @@ def _tuples(chain: Sequence[Pairs]) -> float:
     return sum(pairs.total / pairs.scale for pairs in chain)
 
 
-def _moved(now: Placement, candidate: Placement) -> tuple[NDArray[np.uint64], ...]:
+def _moved(now: Placement, candidate: Placement) -> tuple[U64, ...]:
     """Keys of either table whose server changes; a key in neither goes by the same hash before and after."""
     both = zip(now.tables, candidate.tables, strict=True)
     keys = [np.union1d(before.keys, after.keys) for before, after in both]

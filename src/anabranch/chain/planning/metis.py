@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.chain.planning.division import Division
 from anabranch.chain.planning.graph import KeyGraph
 from anabranch.errors import MissingExtraError
@@ -25,7 +25,7 @@ def divide(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> Division
     return division
 
 
-def _partition(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> NDArray[np.int32]:
+def _partition(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> I32:
     try:
         import pymetis
     except ImportError:
@@ -49,7 +49,7 @@ def _partition(graph: KeyGraph, n_servers: int, alpha: float, seed: int) -> NDAr
     return np.asarray(parts, dtype=np.int32)
 
 
-def _scaled(values: NDArray[np.int64]) -> NDArray[np.int32]:
+def _scaled(values: I64) -> I32:
     """Weights whose sum METIS can hold."""
     total = int(values.sum())
     if total > _MOST:

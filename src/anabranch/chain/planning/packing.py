@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, I64
 from anabranch.groupings.schemes.offline_greedy import place_heaviest_first
 from anabranch.kernels import njit
 
@@ -37,11 +37,11 @@ class Packing:
     """
 
     limit: int
-    heavy: NDArray[np.int64]
-    bins: NDArray[np.int32]
+    heavy: I64
+    bins: I32
 
 
-def pack(weights: NDArray[np.int64], n_servers: int, alpha: float, others: int = 0) -> Packing:
+def pack(weights: I64, n_servers: int, alpha: float, others: int = 0) -> Packing:
     """Pack the keys of an operator, which weigh `weights`; `others` is what spread keys bring to all servers."""
     mean = float(weights.sum() + others) / n_servers
     limit = int(alpha * mean * (1 + 1e-12))
@@ -56,7 +56,7 @@ def pack(weights: NDArray[np.int64], n_servers: int, alpha: float, others: int =
 
 
 @njit(cache=True)
-def _even_out(weights: NDArray[np.int64], limit: int, loads: NDArray[np.int64], bins: NDArray[np.int32]) -> None:
+def _even_out(weights: I64, limit: int, loads: I64, bins: I32) -> None:
     """Move a key out of the fullest bin, or exchange it for a lighter one, while that makes the fullest less full."""
     for _ in range(_MOST_EXCHANGES):
         fullest = np.argmax(loads)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anabranch import snapshot
+from anabranch.arrays import I64, U64
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
@@ -33,9 +33,9 @@ class Pairs:
         What one tuple counts as; above 1 where the tuples of older periods have faded.
     """
 
-    first: NDArray[np.uint64]
-    second: NDArray[np.uint64]
-    counts: NDArray[np.int64]
+    first: U64
+    second: U64
+    counts: I64
     total: int
     scale: int = 1
 
@@ -54,9 +54,7 @@ class Pairs:
         return len(self.counts)
 
     @classmethod
-    def exact(
-        cls, first: NDArray[np.uint64], second: NDArray[np.uint64], counts: NDArray[np.int64] | None = None
-    ) -> Pairs:
+    def exact(cls, first: U64, second: U64, counts: I64 | None = None) -> Pairs:
         """All pairs of tuples whose keys are `first[i]` and `second[i]`, which occur `counts[i]` times or once.
 
         Examples
@@ -124,7 +122,7 @@ class Pairs:
         return cls(arrays["first"], arrays["second"], arrays["counts"], header["total"], header["scale"])
 
 
-def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def hash_pairs(first: U64, second: U64) -> U64:
     """One hash for each pair; (a, b) and (b, a) differ."""
     if len(first) != len(second):
         raise InputError(f"first and second must be equally long, got {len(first)} and {len(second)}")
@@ -137,6 +135,6 @@ def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray
 
 
 @njit(cache=True)
-def _hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+def _hash_pairs(first: U64, second: U64, out: U64) -> None:
     for i in range(len(first)):
         out[i] = hash_long(second[i], first[i])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import snapshot
+from anabranch.arrays import F64, I32, I64, U64, Bools
 from anabranch.chain.planning.graph import Hop
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.errors import ConfigError, SnapshotError
@@ -42,8 +43,8 @@ class Placement:
     n_servers: int
     tables: tuple[TableGrouping, ...]
     locality: tuple[float, ...]
-    loads: NDArray[np.float64]
-    heavy: tuple[NDArray[np.uint64], ...]
+    loads: F64
+    heavy: tuple[U64, ...]
     seed: int = 0
 
     @classmethod
@@ -79,7 +80,7 @@ class Placement:
             TableRouter(table, self.n_servers, 0, 1, self.seed + operator) for operator, table in enumerate(self.tables)
         ]
 
-    def measured(self, chain: Sequence[Pairs]) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+    def measured(self, chain: Sequence[Pairs]) -> tuple[tuple[float, ...], F64]:
         """Locality of each hop, and loads, that these tables have on other pairs.
 
         Tuples whose pair was not counted are taken to be local by chance and to spread evenly.
@@ -106,7 +107,7 @@ class Placement:
                 f"a chain of {len(self.tables)} operators has pairs for {len(self.tables) - 1} hops, got {len(chain)}"
             )
 
-    def moved(self, other: Placement, keys: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.bool_]]:
+    def moved(self, other: Placement, keys: Sequence[U64]) -> list[Bools]:
         """Of each operator, which of these keys change their server when `other` takes the place of this placement."""
         both = zip(self.routers(), other.routers(), keys, strict=True)
         return [np.asarray(before.route(of) != after.route(of)) for before, after, of in both]
@@ -152,26 +153,20 @@ class Flow:
         What one tuple counts as.
     """
 
-    sent: NDArray[np.int32]
-    received: NDArray[np.int32]
-    counts: NDArray[np.float64]
+    sent: I32
+    received: I32
+    counts: F64
     uncounted: int
     scale: int
 
     @classmethod
-    def of(
-        cls,
-        pairs: Pairs | Hop,
-        sent: NDArray[np.int32],
-        received: NDArray[np.int32],
-        counts: NDArray[np.float64] | None = None,
-    ) -> Flow:
+    def of(cls, pairs: Pairs | Hop, sent: I32, received: I32, counts: F64 | None = None) -> Flow:
         """The flow of pairs; `counts` where it has other rows than they."""
         uncounted = pairs.total - int(pairs.counts.sum())
         return cls(sent, received, pairs.counts.astype(float) if counts is None else counts, uncounted, pairs.scale)
 
 
-def expected(flows: Sequence[Flow], n_servers: int) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+def expected(flows: Sequence[Flow], n_servers: int) -> tuple[tuple[float, ...], F64]:
     """Locality of each hop, and loads."""
     locality, leaving, arriving = [], [], []
     for flow in flows:
@@ -188,9 +183,9 @@ def expected(flows: Sequence[Flow], n_servers: int) -> tuple[tuple[float, ...], 
 class _Parts:
     """What part of its tuples each split key has on each of its servers; keys in ascending order."""
 
-    keys: NDArray[np.uint64]
-    servers: NDArray[np.int32]
-    parts: NDArray[np.float64]
+    keys: U64
+    servers: I32
+    parts: F64
 
 
 def _in_turn(table: TableGrouping) -> _Parts:
@@ -202,13 +197,7 @@ def _in_turn(table: TableGrouping) -> _Parts:
     return _Parts(keys, table.workers[order], 1 / times[inverse])
 
 
-def _arrived(
-    table: TableGrouping,
-    keys: NDArray[np.uint64],
-    servers: NDArray[np.int32],
-    counts: NDArray[np.float64],
-    n_servers: int,
-) -> _Parts:
+def _arrived(table: TableGrouping, keys: U64, servers: I32, counts: F64, n_servers: int) -> _Parts:
     """As tuples have arrived; in equal parts for keys without tuples."""
     there = np.isin(keys, table.split_keys)
     known, number = np.unique(keys[there], return_inverse=True)
@@ -225,9 +214,7 @@ def _arrived(
     return _Parts(*(column[order] for column in both))
 
 
-def _servers(
-    router: TableRouter, keys: NDArray[np.uint64], parts: _Parts
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+def _servers(router: TableRouter, keys: U64, parts: _Parts) -> tuple[I64, I32, F64]:
     """Servers of keys: the row of a key, a server, and the part of the key's tuples that it gets."""
     row, servers = np.arange(len(keys)), router.route(keys)
     split = np.isin(keys, parts.keys)

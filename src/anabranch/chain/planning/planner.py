@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.chain.planning import greedy, metis
 from anabranch.chain.planning.division import Division, matched
 from anabranch.chain.planning.graph import KeyGraph
@@ -147,12 +147,7 @@ def _keep_numbers(division: Division, pieces: Pieces, previous: Placement) -> No
 
 
 def _placement(
-    division: Division,
-    chain: Sequence[Pairs],
-    heavy: tuple[NDArray[np.uint64], ...],
-    pieces: Pieces,
-    spread: Sequence[NDArray[np.uint64]],
-    seed: int,
+    division: Division, chain: Sequence[Pairs], heavy: tuple[U64, ...], pieces: Pieces, spread: Sequence[U64], seed: int
 ) -> Placement:
     graph, n_servers = division.graph, division.n_servers
     tables = []
@@ -166,7 +161,7 @@ def _placement(
     return replace(bare, locality=locality, loads=loads)
 
 
-def _table(keys: NDArray[np.uint64], servers: NDArray[np.int32]) -> TableGrouping:
+def _table(keys: U64, servers: I32) -> TableGrouping:
     """In order, and a split key's servers in theirs: the first is for tuples from the first server."""
     order = np.lexsort((servers, keys))
     return TableGrouping(keys[order], servers[order])

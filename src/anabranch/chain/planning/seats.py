@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.chain.planning.placement import Placement
 from anabranch.errors import InputError
@@ -37,7 +37,7 @@ class Seats:
     (2, [[0, 1, 0], [1, 0, 1]])
     """
 
-    servers: NDArray[np.int32]
+    servers: I32
 
     def __post_init__(self) -> None:
         if self.servers.ndim != 2 or not self.servers.size or self.servers.min() < 0:
@@ -68,7 +68,7 @@ class Seats:
             tables.append(TableGrouping(keys[order], servers[order]))
         return replace(placement, n_servers=self.n_servers, tables=tuple(tables))
 
-    def _split_by_server(self, table: TableGrouping, operator: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    def _split_by_server(self, table: TableGrouping, operator: int) -> tuple[U64, I32]:
         """Split keys of a table of workers, and their workers: behind an operator one for each server of senders."""
         named = np.isin(table.keys, table.split_keys)
         if not operator or not named.any():
@@ -104,7 +104,7 @@ class Seats:
         return replace(placement, n_servers=n_workers, tables=tuple(tables))
 
 
-def _first_on_each(servers: NDArray[np.int32], n_servers: int) -> NDArray[np.int32]:
+def _first_on_each(servers: I32, n_servers: int) -> I32:
     """The first worker on each server; where there is none, the one of the server's number or any."""
     first = np.arange(n_servers, dtype=np.int32) % np.int32(len(servers))
     there, worker = np.unique(servers, return_index=True)
@@ -112,15 +112,13 @@ def _first_on_each(servers: NDArray[np.int32], n_servers: int) -> NDArray[np.int
     return first
 
 
-def _keys(chain: Sequence[Pairs]) -> list[NDArray[np.uint64]]:
+def _keys(chain: Sequence[Pairs]) -> list[U64]:
     """The keys of each operator."""
     inner = [np.union1d(before.second, after.first) for before, after in pairwise(chain)]
     return [np.unique(chain[0].first), *inner, np.unique(chain[-1].second)]
 
 
-def _seat(
-    keys: NDArray[np.uint64], servers: NDArray[np.int32], own: NDArray[np.int32], current: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _seat(keys: U64, servers: I32, own: I32, current: I32) -> I32:
     """A worker on the server of each key, by hash among those there; where there is none, the worker that it has."""
     by_server = np.argsort(own, kind="stable").astype(np.int32)
     counts = np.bincount(own, minlength=int(servers.max(initial=0)) + 1)

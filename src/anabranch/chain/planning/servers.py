@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import F64, I32, I64
 from anabranch.errors import ConfigError
 
 
@@ -64,7 +64,7 @@ class Servers:
             if not math.isfinite(value) or value < 0 or (value == 0 and least == "above 0"):
                 raise ConfigError(f"{each.name} must be {least}, got {value}")
 
-    def seconds(self, traffic: list[NDArray[np.float64]], padding: float = 0) -> float:
+    def seconds(self, traffic: list[F64], padding: float = 0) -> float:
         """Seconds that the busiest server or link needs for some tuples.
 
         Parameters
@@ -81,18 +81,13 @@ class Servers:
         link = np.maximum(out, in_) * (self.tuple_bytes + padding) / self.bandwidth
         return float(np.maximum(busy, link).max())
 
-    def throughput(self, traffic: list[NDArray[np.float64]], padding: float = 0) -> float:
+    def throughput(self, traffic: list[F64], padding: float = 0) -> float:
         """Tuples a second that the chain takes in."""
         seconds = self.seconds(traffic, padding)
         return float(traffic[0].sum()) / seconds if seconds else math.inf
 
 
-def traffic_of(
-    sent: NDArray[np.int32],
-    received: NDArray[np.int32],
-    n_servers: int,
-    counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+def traffic_of(sent: I32, received: I32, n_servers: int, counts: I64 | F64 | None = None) -> F64:
     """Tuples from server to server."""
     codes = sent.astype(np.int64) * n_servers + received
     return np.bincount(codes, counts, n_servers**2).reshape(n_servers, n_servers).astype(np.float64)

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U64
 from anabranch.chain.planning.graph import KeyGraph
 from anabranch.chain.planning.pairs import Pairs, hash_pairs
 
@@ -31,18 +31,18 @@ class Pieces:
         The key of each piece.
     """
 
-    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    wholes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    keys: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    wholes: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     @classmethod
-    def of(cls, wholes: NDArray[np.uint64], n: NDArray[np.int64]) -> Pieces:
+    def of(cls, wholes: U64, n: I64) -> Pieces:
         """So many pieces of each key, under hashes of their own."""
         numbers = (np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)).astype(np.uint64)
         keys, owners = hash_pairs(np.repeat(wholes, n), numbers), np.repeat(wholes, n)
         order = np.argsort(keys)
         return cls(keys[order], owners[order])
 
-    def named(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def named(self, keys: U64) -> U64:
         """The keys, with the whole key in the place of each piece."""
         if not len(self.keys):
             return keys
@@ -50,27 +50,25 @@ class Pieces:
         return np.where(self.keys[at] == keys, self.wholes[at], keys)
 
 
-def heavy_keys(graph: KeyGraph, n_servers: int, alpha: float) -> tuple[NDArray[np.uint64], ...]:
+def heavy_keys(graph: KeyGraph, n_servers: int, alpha: float) -> tuple[U64, ...]:
     """Of each operator, the keys with more tuples than a server may have."""
     return tuple(_above(graph, operator, alpha / n_servers) for operator in range(graph.n_operators))
 
 
-def spread_keys(graph: KeyGraph, n_servers: int, may: Collection[int]) -> list[NDArray[np.uint64]]:
+def spread_keys(graph: KeyGraph, n_servers: int, may: Collection[int]) -> list[U64]:
     """Of each operator but the first that `may` be split, the keys that are put on every server."""
     hot = [_above(graph, operator, HOT / n_servers) for operator in range(graph.n_operators)]
     return [of if operator and operator in may else of[:0] for operator, of in enumerate(hot)]
 
 
-def _above(graph: KeyGraph, operator: int, share: float) -> NDArray[np.uint64]:
+def _above(graph: KeyGraph, operator: int, share: float) -> U64:
     """Keys with more than this share of an operator's tuples."""
     weights = graph.weights[graph.vertices(operator)]
-    found: NDArray[np.uint64] = graph.keys[operator][weights > share * weights.sum()]
+    found: U64 = graph.keys[operator][weights > share * weights.sum()]
     return found
 
 
-def in_pieces(
-    chain: Sequence[Pairs], graph: KeyGraph, keys: NDArray[np.uint64], n_servers: int
-) -> tuple[list[Pairs], Pieces]:
+def in_pieces(chain: Sequence[Pairs], graph: KeyGraph, keys: U64, n_servers: int) -> tuple[list[Pairs], Pieces]:
     """The pairs with each of these keys, of the first operator, in equal pieces, none above a server's mean load."""
     weights = graph.weights[graph.vertices(0)]
     own = weights[np.searchsorted(graph.keys[0], keys)]

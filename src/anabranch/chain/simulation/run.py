@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 import anabranch
+from anabranch.arrays import I32, U64
 from anabranch.chain.planning import PairCounts, Pairs, Placement, plan
 from anabranch.chain.planning.manager import Decision
 from anabranch.chain.planning.servers import traffic_of
@@ -21,7 +21,7 @@ from anabranch.hashing import hash_keys
 from anabranch.metrics import makespan_of
 from anabranch.streams import Stream
 
-_Keys = list[NDArray[np.uint64]]
+_Keys = list[U64]
 
 
 def simulate_chain(
@@ -105,7 +105,7 @@ class _Run:
         if settings.method != "hash" and (settings.mode == "online" or len(self.periods) == 1):
             self._plan(keys, routes)
 
-    def _routes(self, keys: _Keys) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+    def _routes(self, keys: _Keys) -> tuple[list[I32], list[I32]]:
         """Servers of all tuples at each operator, and the same with stateless ones between, where there are (§2.2)."""
         first, *others = self.placement.routers()
         between = self.settings.between
@@ -119,7 +119,7 @@ class _Run:
             passed.append(routes[-1])
         return routes, passed
 
-    def _plan(self, keys: _Keys, routes: list[NDArray[np.int32]]) -> None:
+    def _plan(self, keys: _Keys, routes: list[I32]) -> None:
         counted = [self._count(first, second, routes[i]) for i, (first, second) in enumerate(pairwise(keys))]
         self.history.append(counted)
         fade = self.settings.fade
@@ -138,7 +138,7 @@ class _Run:
         self.moved = sum(int(changed.sum()) for changed in self.placement.moved(new, known))
         self.placement, self.predicted = new, float(np.mean(new.locality))
 
-    def _count(self, first: NDArray[np.uint64], second: NDArray[np.uint64], routes: NDArray[np.int32]) -> Pairs:
+    def _count(self, first: U64, second: U64, routes: I32) -> Pairs:
         """The pairs that the workers of one operator count, each with its own counters."""
         if self.settings.capacity is None:
             return Pairs.exact(first, second)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.arrays import I32, U64
 from anabranch.chain.spark.settings import ChainSettings, Operator
 from anabranch.chain.spark.tables import in_force
 from anabranch.groupings import TableRouter
@@ -24,12 +25,12 @@ from anabranch.spark.workers.worker import normal
 ROWS = "slot int, target int, operator int, blob binary"
 
 
-def key_hashes(tuples: pa.Table, keys: tuple[str, ...]) -> NDArray[np.uint64]:
+def key_hashes(tuples: pa.Table, keys: tuple[str, ...]) -> U64:
     """Hashes by which tuples are routed: to Spark all zeros are one key, and so are all NaNs."""
     return hashes_of(normal(tuples.select(list(keys)), keys), keys)
 
 
-def routes(router: TableRouter, keys: NDArray[np.uint64], sender: int | None = None) -> NDArray[np.int32]:
+def routes(router: TableRouter, keys: U64, sender: int | None = None) -> I32:
     """Workers of tuples, from a source or from a worker of the operator before.
 
     From a source split keys begin their turns anew: where a tuple goes must not depend on other blobs.

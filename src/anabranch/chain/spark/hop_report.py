@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anabranch import snapshot
+from anabranch.arrays import I64
 from anabranch.errors import SnapshotError
 from anabranch.groupings import Report
 from anabranch.spark.plans.ledger import Ledger, parse
@@ -44,7 +44,7 @@ class HopReport:
     seconds: float
     partials: int
     flushed: int
-    sent: NDArray[np.int64]
+    sent: I64
 
     @property
     def name(self) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from anabranch.arrays import I32, U64
 from anabranch.chain.planning import PairCounts
 from anabranch.chain.spark.aggregator import aggregator_slots
 from anabranch.chain.spark.edge import key_hashes, routes
@@ -41,7 +41,7 @@ class Tally:
     def __post_init__(self) -> None:
         self.sent = np.zeros(self.n_workers if self.pairs is not None else 0, dtype=np.int64)
 
-    def count(self, first: NDArray[np.uint64], second: NDArray[np.uint64], workers: NDArray[np.int32]) -> None:
+    def count(self, first: U64, second: U64, workers: I32) -> None:
         """Count tuples that are sent on."""
         if self.pairs is not None:
             self.pairs.update(first, second)
