@@ -12,7 +12,7 @@ import pytest
 from anabranch.simulate import Settings, bound
 from anabranch.streams import Alternating, Bursts, Replay, Singletons, Zipf
 
-SMALL = ("bound", "--tuples", "2k", "--keys", "50", "--window", "500")
+SMALL = ("bound", "--tuples", "2k", "--stream", "zipf(keys=50)", "--window", "500")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def records(out: str) -> list[dict]:
 
 
 def test_the_table_has_a_row_per_number_of_workers(run):
-    done = run(*SMALL, "--workers", "4,7", "--z", "1.4")
+    done = run(*SMALL, "--workers", "4,7", "--stream", "zipf(keys=50, z=1.4)")
     assert done.code == 0
     assert done.err == ""
     four, seven = [line.split() for line in done.out.splitlines()[-2:]]
@@ -41,31 +41,33 @@ def test_the_table_has_a_row_per_number_of_workers(run):
 
 
 def test_options_reach_the_bound(run):
-    options = ("--workers", 3, "--sources", 2, "--seed", 4, "--z", 1.1, "--makespan", "1.01,1.2")
-    (record,) = records(run("bound", "--tuples", "30k", "--keys", 50, *options, "--json", "-").out)
+    options = ("--workers", 3, "--sources", 2, "--seed", 4, "--makespan", "1.01,1.2")
+    (record,) = records(
+        run("bound", "--tuples", "30k", "--stream", "zipf(keys=50, z=1.1)", *options, "--json", "-").out
+    )
     expected = bound(Zipf(30_000, 50, 1.1), Settings(n_workers=3, n_sources=2, seed=4), makespans=[1.01, 1.2])
     assert record == json.loads(json.dumps(expected.record()))
     assert record["window"] == 20_000
 
 
 @pytest.mark.parametrize(
-    ("options", "stream"),
+    ("text", "stream"),
     [
-        (["--stream", "bursts", "--share", 0.4, "--length", "1k"], Bursts(2000, 50, 1.2, 0.4, 1000)),
-        (["--stream", "bursts"], Bursts(2000, 50, 1.2)),
-        (["--stream", "alternating", "--period", 300, "--phases", 3], Alternating(2000, 50, 1.2, 300, 3)),
-        (["--stream", "alternating"], Alternating(2000, 50, 1.2)),
-        (["--stream", "singletons", "--share", 0.2], Singletons(2000, 50, 1.2, 0.2)),
-        (["--stream", "singletons"], Singletons(2000, 50, 1.2)),
+        ("bursts(keys=50, share=0.4, length=1k)", Bursts(2000, 50, 1.2, 0.4, 1000)),
+        ("bursts(keys=50)", Bursts(2000, 50, 1.2)),
+        ("alternating(keys=50, period=300, phases=3)", Alternating(2000, 50, 1.2, 300, 3)),
+        ("alternating(keys=50)", Alternating(2000, 50, 1.2)),
+        ("singletons(keys=50, share=0.2)", Singletons(2000, 50, 1.2, 0.2)),
+        ("singletons(keys=50)", Singletons(2000, 50, 1.2)),
     ],
 )
-def test_options_reach_the_stream(run, options, stream):
-    (record,) = records(run(*SMALL, *options, "--json", "-").out)
+def test_parameters_reach_the_stream(run, text, stream):
+    (record,) = records(run(*SMALL, "--stream", text, "--json", "-").out)
     assert {"name": record["stream"], **record["stream_parameters"]} == stream.describe()
 
 
 def test_a_sweep_has_a_record_per_combination(run):
-    found = records(run(*SMALL, "--workers", "4,8", "--sources", "1,2", "--z", "1,2", "--json", "-").out)
+    found = records(run(*SMALL, "--workers", "4,8", "--sources", "1,2", "--stream", "zipf(z=1,2)", "--json", "-").out)
     assert [(r["stream_parameters"]["z"], r["workers"], r["sources"]) for r in found] == [
         (z, workers, sources) for z in (1.0, 2.0) for workers in (4, 8) for sources in (1, 2)
     ]
@@ -86,7 +88,7 @@ def test_a_file_is_called_by_its_name(run, words, tmp_path):
 
 
 def test_no_figure_is_cut_off_on_a_narrow_terminal(on_terminal):
-    options = (*SMALL, "--stream", "bursts")
+    options = (*SMALL, "--stream", "bursts(keys=50)")
     assert max(map(len, on_terminal(80, *options))) <= 80
     assert "…" not in "".join(on_terminal(40, *options))
     shown = "bursts(n_keys=50, z=1.2, share=0.3, length=3000)"
@@ -99,19 +101,18 @@ def test_no_figure_is_cut_off_on_a_narrow_terminal(on_terminal):
         (["--workers", "0"], "--workers must be at least 1, got '0'"),
         (["--sources", "2000000"], "--sources must be at most 1000000, got '2000000'"),
         (["--window", "0"], "--window must be at least 1, got '0'"),
-        (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["--seed", "-1"], "--seed must be at least 0, got '-1'"),
         (["--makespan", "1.05,0.9"], "--makespan must be at least 1, got '1.05,0.9'; 1 is perfect balance"),
         (["--makespan", "low"], "--makespan must be a number such as 16, 1.4, 10k or 2M, got 'low'"),
-        (["--stream", "burst"], "--stream must be one of zipf, "),
-        (["--share", "0.3"], "stream zipf has no --share; leave it out"),
-        (["--stream", "bursts", "--share", "2"], "--share must be from 0 to 1, got 2.0"),
-        (["--stream", "bursts", "--length", "0"], "--length must be at least 1, got 0"),
-        (["--stream", "alternating", "--phases", "1"], "--phases must be at least 2, got 1"),
-        (["--stream", "alternating", "--period", "0"], "--period must be at least 1, got 0"),
-        (["--input", "x.csv", "--stream", "zipf"], "--input replays a file and takes no --stream or its parameters"),
-        (["--input", "x.csv", "--share", "0.3"], "--input replays a file and takes no --stream or its parameters"),
+        (["--stream", "burst"], "no stream is named 'burst'; did you mean bursts?"),
+        (["--stream", "zipf(share=0.3)"], "zipf has no parameter 'share'; it takes tuples, keys, z"),
+        (["--stream", "bursts(share=2)"], "share must be from 0 to 1, got 2"),
+        (["--stream", "bursts(length=0)"], "length must be at least 1, got 0"),
+        (["--stream", "alternating(phases=1)"], "phases must be at least 2, got 1"),
+        (["--stream", "alternating(period=0)"], "period must be at least 1, got 0"),
+        (["--input", "x.csv", "--stream", "zipf"], "--input replays a file and takes no --stream; leave one of them"),
         (["--input", "x.csv"], "--input needs --key COLUMN: which column holds the key?"),
-        (["--key", "word"], "--key names a column of --input; give --input FILE with it"),
+        (["--key", "word"], "--key is about columns of --input; give --input FILE with it"),
     ],
 )
 def test_wrong_options_are_an_error_of_one_line(fails, options, message):
@@ -125,5 +126,5 @@ def test_a_file_that_is_not_there(fails, tmp_path):
 
 def test_help_teaches_with_an_example(run):
     text = " ".join(run("bound", "--help").out.split())
-    assert "anabranch bound --stream zipf --z 1.4 --workers 16,32,64" in text
+    assert "anabranch bound --stream 'zipf(z=1.4)' --workers 16,32,64" in text
     assert "--makespan NUMBER" in text

@@ -13,6 +13,7 @@ from anabranch.chain import ChainSettings, Servers, simulate_chain
 from anabranch.streams import CorrelatedPairs, Replay
 
 SMALL = ("chain", "--tuples", "4k", "--period", "1k")
+PAIRS_OF_30 = ("--stream", "correlated-pairs(values=30)")
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def records(out: str) -> list[dict]:
 
 
 def test_the_table_has_a_row_per_method_and_swept_value(run):
-    done = run(*SMALL, "--servers", "2,3", "--method", "hash", "--method", "greedy", "--values", 30)
+    done = run(*SMALL, "--servers", "2,3", "--method", "hash", "--method", "greedy", *PAIRS_OF_30)
     assert done.code == 0
     assert done.err == ""
     head, *rows = [line.split() for line in done.out.splitlines()]
@@ -43,10 +44,8 @@ def test_options_reach_the_simulator(run):
     options = [
         "--servers",
         3,
-        "--locality",
-        0.7,
-        "--values",
-        12,
+        "--stream",
+        "correlated-pairs(locality=0.7, values=12)",
         "--method",
         "greedy",
         "--mode",
@@ -92,7 +91,8 @@ def test_options_reach_the_simulator(run):
 
 
 def test_a_sweep_has_a_record_per_combination(run):
-    found = records(run(*SMALL, "--servers", "1,2", "--padding", "0,4k", "--locality", "0.6,1", "--json", "-").out)
+    of_stream = ("--stream", "correlated-pairs(locality=0.6,1)")
+    found = records(run(*SMALL, "--servers", "1,2", "--padding", "0,4k", *of_stream, "--json", "-").out)
     assert len(found) == 2 * 2 * 2 * 2
     assert {record["settings"]["padding"] for record in found} == {0, 4_000}
     assert {record["stream_parameters"]["locality"] for record in found} == {0.6, 1.0}
@@ -118,7 +118,7 @@ def test_a_file_with_times_and_a_column_called_key(run, tweets, tmp_path):
         (["--servers", "0"], "--servers must be at least 1, got '0'"),
         (["--method", "magic"], "method must be one of metis, greedy, hash, worst, got 'magic'"),
         (["--mode", "daily"], "mode must be one of online, offline, got 'daily'"),
-        (["--locality", "2"], "locality must be from 0 to 1, got 2.0"),
+        (["--stream", "correlated-pairs(locality=2)"], "locality must be from 0 to 1, got 2"),
         (["--gigabits", "0"], "bandwidth must be above 0, got 0.0"),
         (["--fade", "0"], "fade must be above 0 and at most 1, got 0.0"),
         (["--alpha", "0.5"], "alpha must be at least 1, got 0.5"),
@@ -133,7 +133,9 @@ def test_a_file_with_times_and_a_column_called_key(run, tweets, tmp_path):
         (["--period", "1M"], "the stream has 4,000 tuples, which is one period, and the first goes by hash"),
         (["--input", "x.csv", "--keys", "a"], "--input needs --keys COLUMN,COLUMN"),
         (["--input", "x.csv", "--keys", "a,a"], "--keys must name different columns, got 'a,a'"),
-        (["--input", "x.csv", "--keys", "a,b", "--values", "3"], "--locality and --values are of the synthetic stream"),
+        (["--stream", "zipf"], "operators in a row need a stream of two keys, got 'zipf'; take correlated-pairs"),
+        (["--stream", "correlated-pairs(padding=3)"], "--padding says how large tuples are here, got 'correlated-"),
+        (["--input", "x.csv", "--keys", "a,b", "--stream", "correlated-pairs"], "--input replays a file and takes no"),
     ],
 )
 def test_wrong_options_are_an_error_of_one_line(fails, options, message):
@@ -146,6 +148,6 @@ def test_a_missing_column_is_named(fails, tweets):
 
 def test_help_teaches_with_an_example(run):
     text = " ".join(run("chain", "--help").out.split())
-    assert "anabranch chain --locality 0.8 --servers 2,4,6 --padding 0,12k" in text
+    assert "anabranch chain --stream 'correlated-pairs(locality=0.6,0.8)' --servers 2,4,6 --padding 0,12k" in text
     assert "--history N" in text
     assert "makespan: largest load" in text

@@ -9,7 +9,8 @@ pytest.importorskip("pyspark")
 from anabranch.apps.demo import Trial
 from anabranch.spark.progress import BatchMetrics
 
-SMALL = ("demo", "--tuples", 600, "--batch", 300, "--keys", 20, "--every", 200, "--workers", 2, "--work-us", 0)
+STREAM = "drifting(tuples=600, keys=20, z=1.4, every=200)"
+SMALL = ("demo", "--stream", STREAM, "--batch", 300, "--workers", 2, "--work-us", 0)
 
 
 @pytest.mark.spark

@@ -37,7 +37,7 @@ def test_an_error_is_one_line_on_stderr():
         (["--help"], ["simulate", "groupings", "--version"]),
         (
             ["simulate", "--help"],
-            ["--stream", "--grouping", "--workers", "--json", "--plot", "anabranch simulate --stream zipf"],
+            ["--stream", "--grouping", "--workers", "--json", "--plot", "anabranch simulate --stream 'zipf(z=1.4)'"],
         ),
         (["groupings", "--help"], ["NAME"]),
     ],

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch.cli.run as run_command
-from anabranch.cli import ends
+from anabranch.cli import endpoints
 from anabranch.cli.output import print_table
 from anabranch.cli.progress import Progress
 from anabranch.errors import InputError
@@ -134,7 +134,7 @@ def test_the_console_sink_shows_keys_as_they_stand(capsys, monkeypatch):
             return [(HOSTILE, 2), ("calm", 1)]
 
     monkeypatch.setattr(sink, "F", SimpleNamespace(desc=str))
-    ends.sink("console", SimpleNamespace(heaviest="count"), None).write(Rows(), 7)
+    endpoints.sink("console", SimpleNamespace(heaviest="count"), None).write(Rows(), 7)
     printed = capsys.readouterr().out
     check(printed)
     assert printed.splitlines()[2:4] == [f"{SHOWN}  2", "calm".ljust(len(SHOWN)) + "  1"]
@@ -144,7 +144,7 @@ def test_progress_is_one_line_whatever_it_quotes(capsys):
     Progress().restart(1, HOSTILE)
     example = {"partition": 0, "offset": 1, "reason": HOSTILE}
     letters = SimpleNamespace(count=3, read=3, example=example, reasons=Counter({HOSTILE: 3}), are_all=True)
-    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=HOSTILE))
+    endpoints.tell_malformed(SimpleNamespace(letters=letters, dead_letters=HOSTILE))
     said = capsys.readouterr().err
     check(said)
     assert said.count("\n") == 2
@@ -156,7 +156,7 @@ def test_an_error_is_one_line_whatever_it_quotes(fails, monkeypatch, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("anabranch.cli.streams.synthetic", fail)
+    monkeypatch.setattr("anabranch.cli.streams.choose", fail)
     assert fails(1, "simulate") == SHOWN
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 import anabranch.cli.produce as produce_command
 from anabranch.streams import Zipf
 
-ZIPF = ("--stream", "zipf", "--keys", 50, "--z", 1.2, "--seed", 3)
+ZIPF = ("--stream", "zipf(keys=50, z=1.2)", "--seed", 3)
 
 
 def exact(n: int) -> dict[str, int]:
@@ -90,13 +90,14 @@ def test_records_that_are_not_delivered_are_counted_and_fail_the_command(broker,
     [
         (("kafka://a:1/t?format=csv",), "takes no parameters here, got 'format'; leave it out"),
         (("kafka://a:1/t", "--stream", "zpf"), "did you mean zipf?"),
-        (("kafka://a:1/t", "--z", "1,2"), "produce takes one value per parameter; it sends one stream"),
+        (("kafka://a:1/t", "--stream", "zipf(z=1,2)"), "produce takes one value per parameter of --stream"),
         (("kafka://a:1/t", "--rate", "0"), "--rate must be above 0, got '0'"),
         (("kafka://a:1/t", "--format", "avro"), "format of records must be one of json, text, csv, got 'avro'"),
         (("kafka://a:1/t", "--partitions", "0"), "--partitions must be at least 1, got '0'"),
-        (("kafka://a:1/t", "--key", "symbol"), "give --input FILE with them"),
+        (("kafka://a:1/t", "--key", "symbol"), "give --input FILE with it"),
         (("kafka://a:1/t", "--input", "x.csv"), "--input needs --key COLUMN: which column holds the key?"),
-        (("kafka://a:1/t", "--input", "x.csv", "--z", "1"), "takes no --stream or its parameters"),
+        (("kafka://a:1/t", "--columns", "a,b"), "--columns is about columns of --input"),
+        (("kafka://a:1/t", "--input", "x.csv", "--stream", "zipf"), "takes no --stream; leave one of them out"),
     ],
 )
 def test_what_cannot_be_sent_is_a_usage_error(fails, args, message):
@@ -105,7 +106,7 @@ def test_what_cannot_be_sent_is_a_usage_error(fails, args, message):
 
 def test_help_says_nothing_of_sweeps_for_one_stream_is_sent(on_terminal):
     listed = " ".join(on_terminal(200, "produce", "--help"))
-    assert "exponent. [default: 1.2]" in " ".join(listed.split())
+    assert "[default: zipf]" in " ".join(listed.split())
     assert "Sweep" not in listed
 
 

@@ -28,11 +28,11 @@ from anabranch.apps import (
     Pipeline,
     Vwap,
 )
-from anabranch.cli import ends
+from anabranch.cli import endpoints
 from anabranch.errors import QueryError
 
 CSV_TOPIC = KafkaSource("kafka://a:1/t?format=csv")
-GENERATED = "generator:zipf?keys=20&z=1.2&tuples=600"
+GENERATED = "generator:zipf(keys=20, z=1.2, tuples=600)"
 
 
 def counts(folder: Path) -> dict[str, int]:
@@ -177,7 +177,7 @@ def test_topics_go_to_topics_and_malformed_records_into_the_checkpoint(run, monk
 @pytest.mark.parametrize(("sink", "where"), [(None, "THEY ARE KEPT NOWHERE"), (FolderSink("d"), "they are in d")])
 def test_a_run_says_where_malformed_records_are(capsys, sink, where):
     letters = SimpleNamespace(count=3, example={"partition": 1, "offset": 7, "reason": "no value in price"})
-    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink))
+    endpoints.tell_malformed(SimpleNamespace(letters=letters, dead_letters=sink))
     assert f"3 malformed, such as partition 1, offset 7: no value in price; {where}" in capsys.readouterr().err
 
 
@@ -214,7 +214,7 @@ def test_a_bounded_run_gives_what_workers_hold(spark, rocksdb, run, words, tmp_p
 @pytest.mark.parametrize(("n", "said"), [(0, ""), (1, "the last batch"), (2, "the last 2 batches")])
 def test_a_run_says_what_workers_hold(capsys, n, said):
     checkpoint = SimpleNamespace(held={3: n}.__getitem__)
-    ends.tell_held(SimpleNamespace(checkpoint=checkpoint, balancing=SimpleNamespace(flush_every=3)))  # type: ignore[arg-type]
+    endpoints.tell_held(SimpleNamespace(checkpoint=checkpoint, balancing=SimpleNamespace(flush_every=3)))  # type: ignore[arg-type]
     rest = "changed; it comes out when the run goes on and there are rows to read\n"
     assert capsys.readouterr().err == (f"workers hold what {said} {rest}" if n else "")
 
@@ -320,13 +320,13 @@ def test_a_stopped_run_whose_spark_is_gone_prints_no_rows(capsys):
 
 def test_a_run_says_where_malformed_rows_of_files_are(capsys):
     letters = SimpleNamespace(count=1200, example={"file": "/in/a.csv", "reason": "price is not a double: x"})
-    ends.tell_malformed(SimpleNamespace(letters=letters, dead_letters=None))
+    endpoints.tell_malformed(SimpleNamespace(letters=letters, dead_letters=None))
     assert capsys.readouterr().err == (
         "1,200 malformed, such as /in/a.csv: price is not a double: x; THEY ARE KEPT NOWHERE ELSE; "
         "add --dead-letters DIR, or --checkpoint DIR\n"
     )
     for none in (None, SimpleNamespace(count=0)):
-        ends.tell_malformed(SimpleNamespace(letters=none, dead_letters=None))
+        endpoints.tell_malformed(SimpleNamespace(letters=none, dead_letters=None))
     assert not capsys.readouterr().err
 
 
@@ -340,19 +340,19 @@ def letters_of(read: int, malformed: int, source: KafkaSource | FileSource = CSV
 
 def test_a_run_of_nothing_but_malformed_records_fails_with_the_usual_reason_and_what_to_check():
     with pytest.raises(QueryError) as failed:
-        ends.check_some_good(letters_of(3000, 3000))
+        endpoints.check_some_good(letters_of(3000, 3000))
     assert str(failed.value) == (
         "all 3,000 records that were read are malformed, most often for the reason: no value in price; they were read "
         "with format=csv: correct format= or columns= in --source, or --column, and read them again with a new "
         "--checkpoint"
     )
     with pytest.raises(QueryError, match=r"all 9 rows that were .* no value in price; correct --format or --co"):
-        ends.check_some_good(letters_of(9, 9, FileSource("in")))
+        endpoints.check_some_good(letters_of(9, 9, FileSource("in")))
     for other in (letters_of(3000, 2999), letters_of(0, 0), SimpleNamespace(letters=None)):
-        ends.check_some_good(other)
+        endpoints.check_some_good(other)
     endless = letters_of(3000, 3000)
     endless.once = False
-    ends.check_some_good(endless)
+    endpoints.check_some_good(endless)
 
 
 @pytest.mark.spark
@@ -384,7 +384,7 @@ def test_ctrl_c_ends_a_run_after_its_batch(spark, run, tmp_path):
 
     threading.Thread(target=interrupt, daemon=True).start()
     handler = signal.getsignal(signal.SIGINT)
-    endless = "generator:zipf?keys=20&z=1.2&batch=300"
+    endless = "generator:zipf(keys=20, z=1.2, batch=300)"
     asked = (
         "run",
         "word-count",

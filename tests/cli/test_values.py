@@ -68,7 +68,7 @@ def test_what_is_no_number_is_refused(text):
         ("1:2:0", "--z takes a rising range first:last:step with a step above 0, got '1:2:0'"),
         ("1:2:-1", "--z takes a rising range first:last:step with a step above 0, got '1:2:-1'"),
         ("1:1e9:1", "--z takes at most 10000 values, got '1:1e9:1'; raise the step"),
-        ("1e5000", "--z must be at most 1e+18, got '1e5000'"),
+        ("1e5000", "--z must be at most 1e+19, got '1e5000'"),
     ],
 )
 def test_a_bad_range_says_what_is_wrong(text, message):
@@ -91,7 +91,6 @@ def test_a_bad_range_says_what_is_wrong(text, message):
             lambda: values.speeds("2,-1", "--speeds"),
             "--speeds must be above 0, got '2,-1'; 1 is a worker of normal speed",
         ),
-        (lambda: values.check_at_least(-1, "--seed", 0), "--seed must be at least 0, got -1"),
     ],
 )
 def test_bounds_are_told_with_the_option_and_the_value_as_typed(read, message):

@@ -21,7 +21,7 @@ from anabranch.groupings import Grouping, KeyGrouping
 from anabranch.spark.generator.settings import GeneratorSettings
 from anabranch.spark.progress import BatchMetrics
 
-_WARM_UP = "generator:zipf?z=1.4&keys=1k&tuples=4k"
+_WARM_UP = "generator:zipf(z=1.4, keys=1k, tuples=4k)"
 
 
 @dataclass(frozen=True)

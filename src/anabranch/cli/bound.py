@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from anabranch.cli import stream_options as options
-from anabranch.cli import streams, values
+from anabranch.cli import options, streams, values
 from anabranch.cli.output import check_writable, console, print_table, print_text, terminal_width, write_records
 from anabranch.errors import ConfigError
 from anabranch.printable import printable
@@ -22,43 +18,32 @@ if TYPE_CHECKING:
     from anabranch.simulate import Bound, Settings
     from anabranch.streams import Stream
 
-# As many workers or sources as the simulator takes.
-_MOST = 1_000_000
 # In a narrower terminal streams go over several lines.
 _WIDE = 120
 _EDGE = ("n_workers", "n_sources")
 
 
+def _makespans(text: str, option: str) -> list[float]:
+    listed = values.numbers(text, option)
+    if min(listed) < 1:
+        raise ConfigError(f"{option} must be at least 1, got {text!r}; 1 is perfect balance")
+    return listed
+
+
 def bound(
-    stream: options.Name = None,
+    stream: options.SweptStream = None,
     input: options.Input = None,
     key: options.Key = None,
     tuples: options.Tuples = None,
-    keys: options.Keys = None,
-    z: options.Z = None,
-    flip: options.Flip = None,
-    every: options.Every = None,
-    period: options.Period = None,
-    phases: options.Phases = None,
-    share: options.Share = None,
-    length: options.Length = None,
-    mu: options.Mu = None,
-    sigma: options.Sigma = None,
-    skew_percent: options.SkewPercent = None,
-    half_skew: options.HalfSkew = False,
-    values_: options.Values = None,
-    locality: options.Locality = None,
-    padding: options.Padding = None,
-    workers: options.Workers = "16",
-    sources: options.Sources = "5",
+    workers: options.Workers = (16,),
+    sources: options.Sources = (5,),
     window: options.Window = None,
     makespan: Annotated[
-        str, typer.Option(help="Makespans to bound the replication at, as 1.01,1.05.", metavar="NUMBER")
-    ] = "1.05",
-    seed: Annotated[int, typer.Option(help="Seed of the stream.", metavar="N")] = 0,
-    json_: Annotated[
-        str | None, typer.Option("--json", help="Write one record per row; - for stdout.", metavar="FILE")
-    ] = None,
+        Sequence[float],
+        values.option("--makespan", _makespans, "Makespans to bound the replication at, as 1.01,1.05.", "NUMBER"),
+    ] = (1.05,),
+    seed: Annotated[int, options.seed("the stream")] = 0,
+    json_: Annotated[str | None, options.json("row")] = None,
 ) -> None:
     """Say what no grouping can beat on a stream: the least makespan, and the least replication at a makespan.
 
@@ -70,53 +55,18 @@ def bound(
 
     Try:
 
-      anabranch bound --stream zipf --z 1.4 --workers 16,32,64
+      anabranch bound --stream 'zipf(z=1.4)' --workers 16,32,64
 
       anabranch bound --input words.parquet --key word --makespan 1.01,1.05,1.2
     """
     if json_ not in (None, "-"):
         check_writable(json_ or "")
-    given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
-    given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}
-    given |= {"values": values_, "locality": locality, "padding": padding}
-    values.check_at_least(seed, "--seed", 0)
-    makespans = _makespans(makespan)
-    make_stream, vary = _streams(stream, input, key, tuples, given, half_skew)
-    vary["n_workers"] = values.wholes(workers, "--workers", at_least=1, at_most=_MOST)
-    vary["n_sources"] = values.wholes(sources, "--sources", at_least=1, at_most=_MOST)
-    fixed = {
-        "window": None if window is None else values.whole(window, "--window", at_least=1),
-        "limit": None if tuples is None else streams.n_tuples(tuples),
-        "seed": seed,
-    }
+    make_stream, of_stream = streams.choose(stream, tuples, input, key)
+    vary = {**of_stream, "n_workers": workers, "n_sources": sources}
+    fixed = {"window": window, "limit": tuples, "seed": seed}
     with console(stderr=True).status("reading the stream"):
-        bounds = list(_bounds(make_stream, vary, fixed, makespans))
+        bounds = list(_bounds(make_stream, vary, fixed, makespan))
     _show(bounds, json_)
-
-
-def _makespans(text: str) -> list[float]:
-    listed = values.numbers(text, "--makespan")
-    if min(listed) < 1:
-        raise ConfigError(f"--makespan must be at least 1, got {text!r}; 1 is perfect balance")
-    return listed
-
-
-def _streams(
-    stream: str | None,
-    input: Path | None,
-    key: str | None,
-    tuples: str | None,
-    given: Mapping[str, str | None],
-    half_skew: bool,
-) -> tuple[Callable[..., Stream], dict[str, list[Any]]]:
-    """A maker of the stream, and the values of its parameters."""
-    if input is None:
-        if key is not None:
-            raise ConfigError("--key names a column of --input; give --input FILE with it")
-        return streams.synthetic(stream or "zipf", tuples or "1M", given, half_skew)
-    if stream is not None or half_skew or any(given.values()):
-        raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
-    return streams.replay(input, key), {}
 
 
 def _bounds(

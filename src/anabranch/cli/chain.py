@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import stream_options as options
-from anabranch.cli import streams, values
+from anabranch.cli import options, streams, values
 from anabranch.cli.output import check_writable, print_table, print_text, write_records
 from anabranch.errors import ConfigError
 
@@ -23,74 +22,138 @@ if TYPE_CHECKING:
 
 _Text = str | None
 _MOST_SERVERS = 1_000
+_SERVERS = "Servers and their links"
+_PLANS = "How tables are made"
 
 
 def chain(
+    stream: Annotated[
+        _Text, options.stream("It needs two keys. Sweeps: locality=0.6:1:0.1.", "correlated-pairs")
+    ] = None,
     input: options.Input = None,
     keys: Annotated[
         _Text,
         typer.Option(
-            help="Columns of --input that the operators are keyed by, in order, as state,hashtag.", metavar="COLUMNS"
+            help="Columns of --input that the operators are keyed by, in order, as state,hashtag.",
+            metavar="COLUMNS",
+            rich_help_panel=options.STREAM,
         ),
     ] = None,
     timestamp: Annotated[
-        _Text, typer.Option(help="Column of --input with times, for --period-s.", metavar="COLUMN")
-    ] = None,
-    tuples: options.Tuples = None,
-    locality: Annotated[
         _Text,
         typer.Option(
-            help="Without --input: share of equal pairs. Sweeps, as 0.6:1:0.1.  [default: 0.8]", metavar="SHARE"
+            help="Column of --input with times, for --period-s.", metavar="COLUMN", rich_help_panel=options.STREAM
         ),
     ] = None,
-    values_: Annotated[
-        _Text,
-        typer.Option("--values", help="Without --input: values of each key.  [default: 100 per server]", metavar="N"),
-    ] = None,
-    servers: Annotated[str, typer.Option(help="Servers. Sweeps, as 2,4,6.", metavar="N")] = "6",
+    tuples: options.Tuples = None,
+    servers: Annotated[
+        Sequence[int],
+        values.option(
+            "--servers", values.wholes, "Servers. Sweeps, as 2,4,6.", panel=_SERVERS, at_least=1, at_most=_MOST_SERVERS
+        ),
+    ] = (6,),
+    gigabits: Annotated[
+        Sequence[float],
+        values.option(
+            "--gigabits", values.numbers, "Bandwidth of a server's link, in Gb/s. Sweeps.", "NUMBER", panel=_SERVERS
+        ),
+    ] = (10,),
+    padding: Annotated[
+        Sequence[int],
+        values.option(
+            "--padding", values.wholes, "Bytes of padding per tuple. Sweeps, as 0,4k,20k.", panel=_SERVERS, at_least=0
+        ),
+    ] = (0,),
+    between: Annotated[
+        str,
+        typer.Option(
+            help="A stateless operator between each two: nothing, shuffle, local-or-shuffle.",
+            metavar="NAME",
+            rich_help_panel=_SERVERS,
+        ),
+    ] = "nothing",
     method: Annotated[
         list[str] | None,
         typer.Option(
             help="How tables are made: hash (none), greedy, metis (needs anabranch[locality]), worst; repeatable."
             "  [default: hash, greedy]",
             metavar="NAME",
+            rich_help_panel=_PLANS,
         ),
     ] = None,
     mode: Annotated[
-        str, typer.Option(help="online: new tables after every period; offline: once, after the first.", metavar="NAME")
+        str,
+        typer.Option(
+            help="online: new tables after every period; offline: once, after the first.",
+            metavar="NAME",
+            rich_help_panel=_PLANS,
+        ),
     ] = "online",
-    period: Annotated[str, typer.Option(help="Tuples per period.", metavar="N")] = "100k",
+    period: Annotated[
+        int, values.option("--period", values.whole, "Tuples per period.", panel=_PLANS, at_least=1)
+    ] = 100_000,
     period_s: Annotated[
-        _Text, typer.Option(help="Seconds per period by --timestamp instead; 604800 is a week.", metavar="SECONDS")
+        float | None,
+        values.option(
+            "--period-s",
+            values.number,
+            "Seconds per period by --timestamp instead; 604800 is a week.",
+            "SECONDS",
+            panel=_PLANS,
+            zero=False,
+        ),
     ] = None,
-    history: Annotated[int, typer.Option(help="Periods that a plan is made from.", metavar="N")] = 1,
+    history: Annotated[
+        int, values.option("--history", values.whole, "Periods that a plan is made from.", panel=_PLANS)
+    ] = 1,
     fade: Annotated[
-        str, typer.Option(help="What a period counts, of what the one after it does; 1: all alike.", metavar="SHARE")
-    ] = "1",
+        float,
+        values.option(
+            "--fade",
+            values.number,
+            "What a period counts, of what the one after it does; 1: all alike.",
+            "SHARE",
+            panel=_PLANS,
+        ),
+    ] = 1,
     capacity: Annotated[
-        _Text, typer.Option(help="Counters for pairs per worker.  [default: all pairs are counted]", metavar="N")
+        int | None,
+        values.option(
+            "--capacity",
+            values.whole,
+            "Counters for pairs per worker.  [default: all pairs are counted]",
+            panel=_PLANS,
+            at_least=1,
+        ),
     ] = None,
     alpha: Annotated[
-        str, typer.Option(help="Largest load of an operator on a server over the mean, in a plan.", metavar="NUMBER")
-    ] = "1.03",
+        float,
+        values.option(
+            "--alpha",
+            values.number,
+            "Largest load of an operator on a server over the mean, in a plan.",
+            "NUMBER",
+            panel=_PLANS,
+        ),
+    ] = 1.03,
     split: Annotated[
-        bool, typer.Option("--split", help="Put hot keys on every server; their tuples stay where they are.")
+        bool,
+        typer.Option(
+            "--split",
+            help="Put hot keys on every server; their tuples stay where they are.",
+            rich_help_panel=_PLANS,
+        ),
     ] = False,
     careful: Annotated[
-        bool, typer.Option("--careful", help="Change tables only where that is expected to pay for moving the state.")
+        bool,
+        typer.Option(
+            "--careful",
+            help="Change tables only where that is expected to pay for moving the state.",
+            rich_help_panel=_PLANS,
+        ),
     ] = False,
-    padding: Annotated[str, typer.Option(help="Bytes of padding per tuple. Sweeps, as 0,4k,20k.", metavar="N")] = "0",
-    gigabits: Annotated[
-        str, typer.Option(help="Bandwidth of a server's link, in Gb/s. Sweeps.", metavar="NUMBER")
-    ] = "10",
-    between: Annotated[
-        str,
-        typer.Option(help="A stateless operator between each two: nothing, shuffle, local-or-shuffle.", metavar="NAME"),
-    ] = "nothing",
-    seed: Annotated[int, typer.Option(help="Seed of stream, hashes and METIS.", metavar="N")] = 0,
-    json_: Annotated[
-        _Text, typer.Option("--json", help="Write one record per row; - for stdout.", metavar="FILE")
-    ] = None,
+    seed: Annotated[int, options.seed("stream, hashes and METIS")] = 0,
+    json_: Annotated[_Text, options.json("row")] = None,
 ) -> None:
     """Send a stream through two or more stateful operators in a row, each with its own key, on several servers.
 
@@ -104,45 +167,64 @@ def chain(
 
     Try:
 
-      anabranch chain --locality 0.8 --servers 2,4,6 --padding 0,12k --method hash --method greedy --method worst
+      anabranch chain --stream 'correlated-pairs(locality=0.6,0.8)' --servers 2,4,6 --padding 0,12k --method greedy
 
       anabranch chain --input tweets.parquet --keys state,hashtag --timestamp at --period-s 604800 --history 4
     """
     if json_ not in (None, "-"):
         check_writable(json_ or "")
-    values.check_at_least(seed, "--seed", 0)
-    vary: dict[str, list[Any]] = {
-        "n_servers": values.wholes(servers, "--servers", at_least=1, at_most=_MOST_SERVERS),
-        "padding": values.wholes(padding, "--padding", at_least=0),
-        "gigabits": values.numbers(gigabits, "--gigabits"),
-    }
-    if input is None:
-        _refuse({"--keys": keys, "--timestamp": timestamp, "--period-s": period_s})
-        vary["locality"] = values.numbers(locality or "0.8", "--locality")
-    elif locality is not None or values_ is not None:
-        raise ConfigError("--locality and --values are of the synthetic stream; leave them out, or --input")
-    vary["method"] = method or ["hash", "greedy"]
+    for option, value in {"--keys": keys, "--timestamp": timestamp, "--period-s": period_s}.items():
+        if input is None and value is not None:
+            raise ConfigError(f"{option} is about --input; give --input FILE with it")
+    if (timestamp is None) != (period_s is None):
+        raise ConfigError("--timestamp COLUMN and --period-s SECONDS go together; give both, or neither")
+    vary: dict[str, Sequence[Any]] = {"n_servers": servers, "padding": padding, "gigabits": gigabits}
+    make_stream, of_stream, columns = _streams(stream, tuples, input, keys, timestamp)
     fixed = {
+        "keys": columns,
         "mode": mode,
-        "period": values.whole(period, "--period", at_least=1),
-        "period_s": None if period_s is None else values.number(period_s, "--period-s", zero=False),
+        "period": period,
+        "period_s": period_s,
         "history": history,
-        "fade": values.number(fade, "--fade"),
-        "capacity": None if capacity is None else values.whole(capacity, "--capacity", at_least=1),
-        "alpha": values.number(alpha, "--alpha"),
+        "fade": fade,
+        "capacity": capacity,
+        "alpha": alpha,
         "split": split,
         "careful": careful,
         "between": between,
         "seed": seed,
-        "limit": None if tuples is None else streams.n_tuples(tuples),
+        "limit": tuples,
     }
-    if (timestamp is None) != (period_s is None):
-        raise ConfigError("--timestamp COLUMN and --period-s SECONDS go together; give both, or neither")
-    replayed, columns = (None, ("key", "second")) if input is None else _replay(input, keys, timestamp)
-    n_values = None if values_ is None else values.whole(values_, "--values", at_least=1)
-    results = list(_results(vary, fixed | {"keys": columns}, replayed, n_values))
+    vary |= of_stream | {"method": method or ["hash", "greedy"]}
+    results = list(_results(vary, fixed, make_stream, list(of_stream)))
     _require_plans(results)
     _show(results, vary, json_)
+
+
+def _streams(
+    stream: str | None, tuples: int | None, input: Path | None, keys: str | None, timestamp: str | None
+) -> tuple[Callable[..., Stream], streams.Vary, tuple[str, ...]]:
+    """What makes the stream, the values of its parameters, and the columns that the operators are keyed by."""
+    if input is None:
+        make, vary = streams.choose(stream or "correlated-pairs", tuples, None, None)
+        columns = next(make(**{p: listed[0] for p, listed in vary.items()}).batches(stop=1)).schema.names
+        if "padding" in vary:
+            raise ConfigError(
+                f"--padding says how large tuples are here, got {stream!r}; leave padding= out of --stream"
+            )
+        if "second" not in columns:
+            raise ConfigError(f"operators in a row need a stream of two keys, got {stream!r}; take correlated-pairs")
+        return make, vary, ("key", "second")
+    listed = tuple(part.strip() for part in (keys or "").split(",") if part.strip())
+    if len(listed) < 2:
+        raise ConfigError("--input needs --keys COLUMN,COLUMN: which columns are the operators keyed by, in order?")
+    if len(set(listed)) < len(listed):
+        raise ConfigError(f"--keys must name different columns, got {keys!r}")
+    # A replay calls its key column "key": where another column has that name, it must be the one.
+    key = "key" if "key" in listed else listed[0]
+    others = tuple(name for name in listed if name != key)
+    arriving = tuple("key" if name == key else name for name in listed)
+    return *streams.choose(stream, tuples, input, key, timestamp=timestamp, columns=others), arriving
 
 
 def _require_plans(results: list[tuple[dict[str, Any], ChainResult]]) -> None:
@@ -155,33 +237,13 @@ def _require_plans(results: list[tuple[dict[str, Any], ChainResult]]) -> None:
             )
 
 
-def _refuse(given: Mapping[str, str | None]) -> None:
-    for option, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{option} is about --input; give --input FILE with it")
-
-
-def _replay(path: Path, keys: str | None, timestamp: str | None) -> tuple[Stream, tuple[str, ...]]:
-    """The stream of a file, and the names under which its columns arrive."""
-    from anabranch.streams import Replay
-
-    listed = tuple(part.strip() for part in (keys or "").split(",") if part.strip())
-    if len(listed) < 2:
-        raise ConfigError("--input needs --keys COLUMN,COLUMN: which columns are the operators keyed by, in order?")
-    if len(set(listed)) < len(listed):
-        raise ConfigError(f"--keys must name different columns, got {keys!r}")
-    # A replay calls its key column "key": where another column has that name, it must be the one.
-    key = "key" if "key" in listed else listed[0]
-    others = tuple(name for name in listed if name != key)
-    arriving = tuple("key" if name == key else name for name in listed)
-    return Replay(str(path), key, timestamp=timestamp, columns=others), arriving
-
-
 def _results(
-    vary: Mapping[str, list[Any]], fixed: Mapping[str, Any], replayed: Stream | None, n_values: int | None
+    vary: Mapping[str, Sequence[Any]],
+    fixed: Mapping[str, Any],
+    make_stream: Callable[..., Stream],
+    of_stream: Sequence[str],
 ) -> Iterator[tuple[dict[str, Any], ChainResult]]:
     from anabranch.chain import ChainSettings, Servers, simulate_chain
-    from anabranch.streams import CorrelatedPairs
 
     def settings_of(chosen: Mapping[str, Any]) -> ChainSettings:
         own = {name: chosen[name] for name in ("n_servers", "padding", "method")}
@@ -191,16 +253,14 @@ def _results(
     # Every combination is tried before the first run.
     tried = [settings_of(chosen) for chosen in combinations]
     for chosen, settings in zip(combinations, tried, strict=True):
-        stream = replayed
-        if stream is None:
-            n_tuples = 1_000_000 if settings.limit is None else settings.limit
-            # So few as the paper's, one for each server, would leave servers without any when they are hashed.
-            stream = CorrelatedPairs(n_tuples, n_values or 100 * settings.n_servers, chosen["locality"])
-        yield chosen, simulate_chain(stream, settings)
+        # So few values as the paper's, one for each server, would leave servers without any when they are hashed.
+        default = {"n_values": 100 * settings.n_servers} if of_stream else {}
+        parameters = default | {name: chosen[name] for name in of_stream}
+        yield chosen, simulate_chain(make_stream(**parameters), settings)
 
 
 def _show(
-    results: list[tuple[dict[str, Any], ChainResult]], vary: Mapping[str, list[Any]], json_file: str | None
+    results: list[tuple[dict[str, Any], ChainResult]], vary: Mapping[str, Sequence[Any]], json_file: str | None
 ) -> None:
     records = json.dumps([result.record() for _, result in results], indent=1)
     if json_file == "-":
@@ -217,9 +277,9 @@ def _table(results: list[tuple[dict[str, Any], ChainResult]], swept: list[str]) 
 
     from anabranch.report.units import count
 
-    headings = {"n_servers": "servers", "gigabits": "Gb/s", "locality": "of pairs"}
+    headings = {"gigabits": "Gb/s", "locality": "of pairs"}
     table = Table(box=None, pad_edge=False)
-    for heading in [headings.get(name, name) for name in swept]:
+    for heading in [headings.get(name, name.removeprefix("n_")) for name in swept]:
         table.add_column(heading, justify="right")
     table.add_column("method")
     splits = any(result.settings["split"] for _, result in results)

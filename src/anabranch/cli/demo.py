@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 
 def demo(
-    tuples: Annotated[str, typer.Option(help="Length of the stream.", metavar="N")] = "240k",
-    batch: Annotated[str, typer.Option(help="Tuples in a micro-batch.", metavar="N")] = "40k",
-    keys: Annotated[str, typer.Option(help="Distinct words.", metavar="N")] = "10k",
-    z: Annotated[str, typer.Option(help="Skew: exponent of the Zipf law.", metavar="NUMBER")] = "1.4",
-    every: Annotated[str, typer.Option(help="Tuples between changes of the hot words.", metavar="N")] = "80k",
+    stream: Annotated[
+        str,
+        typer.Option(help="Synthetic stream with its parameters and its end; see anabranch streams.", metavar="STREAM"),
+    ] = "drifting(tuples=240k, keys=10k, z=1.4, every=80k)",
+    batch: Annotated[int, values.option("--batch", values.whole, "Tuples in a micro-batch.", at_least=1)] = 40_000,
     grouping: Annotated[str, typer.Option(help="Grouping to set beside key grouping.", metavar="NAME")] = "spillway",
-    workers: Annotated[str, typer.Option(help="Workers.", metavar="N")] = "16",
+    workers: Annotated[int, values.option("--workers", values.whole, "Workers.", at_least=1)] = 16,
     work_us: Annotated[
-        str, typer.Option(help="Time that a worker takes per tuple: a delay.", metavar="MICROSECONDS")
-    ] = "400",
+        float,
+        values.option("--work-us", values.number, "Time that a worker takes per tuple: a delay.", "MICROSECONDS"),
+    ] = 400,
     html: Annotated[Path, typer.Option(help="Page to write.", metavar="FILE")] = Path("demo/demo.html"),
 ) -> None:
-    """Count the words of a drifting, skewed stream with Spark, under key grouping and under one that splits hot words.
+    """Count the words of a skewed stream with Spark, under key grouping and under one that splits hot words.
 
     Both run the same micro-batches on a local Spark with one thread per worker, each worker taking a fixed time per
     tuple. Their answers are compared with each other and with an exact count made without Spark.
@@ -41,12 +42,8 @@ def demo(
     from anabranch.apps.demo import Demo
     from anabranch.groupings import KeyGrouping, parse
 
-    given = {"keys": keys, "z": z, "every": every, "tuples": tuples}
-    query = "&".join(f"{name}={value}" for name, value in given.items())
-    source = GeneratorSource(f"generator:drifting?{query}", values.whole(batch, "--batch", at_least=1))
-    n_workers = values.whole(workers, "--workers", at_least=1)
-    work = values.number(work_us, "--work-us")
-    made = Demo(source, (KeyGrouping(), parse(grouping)), n_workers, work)
+    source = GeneratorSource(f"generator:{stream}", batch)
+    made = Demo(source, (KeyGrouping(), parse(grouping)), workers, work_us)
     _show(made, _run(made), html)
 
 

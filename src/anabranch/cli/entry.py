@@ -10,14 +10,16 @@ import typer
 
 import anabranch
 from anabranch.cli.bound import bound
+from anabranch.cli.catalogues import groupings, streams
 from anabranch.cli.chain import chain
 from anabranch.cli.demo import demo
-from anabranch.cli.groupings import groupings
+from anabranch.cli.options import Grouped
 from anabranch.cli.output import print_text, say
 from anabranch.cli.predictors import predictors
 from anabranch.cli.produce import produce
 from anabranch.cli.run import run
 from anabranch.cli.simulate import simulate
+from anabranch.cli.values import OptionError
 from anabranch.errors import AnabranchError, ConfigError
 
 # What typer raises on wrong usage: it has no public name there.
@@ -28,16 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Compare the published ways to spread skewed keys over workers.",
-    epilog="Start with: anabranch simulate --stream zipf --z 1.4 --workers 16",
+    epilog="Start with: anabranch simulate --stream 'zipf(z=1.4)' --workers 16",
 )
-app.command()(simulate)
-app.command()(bound)
-app.command()(chain)
-app.command()(run)
-app.command()(produce)
-app.command()(demo)
-app.command()(groupings)
-app.command()(predictors)
+for verb in (simulate, bound, chain, run, produce, demo, streams, groupings, predictors):
+    app.command(cls=Grouped)(verb)
 
 
 def _version(show: bool) -> None:
@@ -61,7 +57,7 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except _UsageError as error:
         _explain(error)
-    except ConfigError as error:
+    except (ConfigError, OptionError) as error:
         _fail(error, 2)
     except (AnabranchError, OSError, MemoryError) as error:
         _fail(error, 1)

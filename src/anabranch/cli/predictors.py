@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from anabranch.cli import streams, values
+from anabranch.cli import options, streams, values
 from anabranch.cli.output import check_writable, console, print_table, print_text, say, terminal_width, write_records
 from anabranch.errors import ConfigError
 
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
     from anabranch.streams import Stream
 
 _Text = str | None
-# A log-normal stream has parameters of its own; ln1 and ln2 are two of its kind.
-_STREAMS = tuple(name for name in streams.SYNTHETIC if name != "log-normal")
 # Tuples per window, where the stream has as many.
 _WINDOW = 50_000
 # In a narrower terminal the table would lose the ends of its names.
@@ -29,33 +24,32 @@ _WIDE = 100
 
 
 def predictors(
-    stream: Annotated[
-        _Text, typer.Option(help=f"Synthetic stream: {', '.join(_STREAMS)}.  [default: zipf]", metavar="NAME")
-    ] = None,
-    input: Annotated[Path | None, typer.Option(help="Replay a Parquet or CSV file instead.", metavar="FILE")] = None,
-    key: Annotated[_Text, typer.Option(help="Key column of --input.", metavar="COLUMN")] = None,
-    tuples: Annotated[
-        _Text, typer.Option(help="Length of the stream.  [default: 1M, or all of --input]", metavar="N")
-    ] = None,
-    keys: Annotated[_Text, typer.Option(help=f"{streams.ZIPFS}: distinct keys.  [default: 100k]", metavar="N")] = None,
-    z: Annotated[_Text, typer.Option(help=f"{streams.ZIPFS}: exponent.  [default: 1.2]", metavar="NUMBER")] = None,
-    every: Annotated[
-        _Text, typer.Option(help="drifting: tuples between changes of the hot set.  [default: 100k]", metavar="N")
-    ] = None,
+    stream: options.Stream = None,
+    input: options.Input = None,
+    key: options.Key = None,
+    tuples: options.Tuples = None,
     workers: Annotated[
-        str, typer.Option(help="A key is hot from 1 / (5 workers) of the tuples on.", metavar="N")
-    ] = "16",
+        int,
+        values.option(
+            "--workers",
+            values.whole,
+            "A key is hot from 1 / (5 workers) of the tuples on.",
+            panel=options.SIZES,
+            at_least=1,
+        ),
+    ] = 16,
     window: Annotated[
-        _Text,
-        typer.Option(
-            help="Tuples per window; predictions are judged at its end.  [default: 50k, or all of a shorter stream]",
-            metavar="N",
+        int | None,
+        values.option(
+            "--window",
+            values.whole,
+            "Tuples per window; predictions are judged at its end.  [default: 50k, or all of a shorter stream]",
+            panel=options.SIZES,
+            at_least=1,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of stream and predictors.", metavar="N")] = 0,
-    json_: Annotated[
-        _Text, typer.Option("--json", help="Write one record per predictor; - for stdout.", metavar="FILE")
-    ] = None,
+    seed: Annotated[int, options.seed("stream and predictors")] = 0,
+    json_: Annotated[_Text, options.json("predictor")] = None,
 ) -> None:
     """Compare predictors of hot keys: precision, recall, time to identify, memory and speed.
 
@@ -65,38 +59,23 @@ def predictors(
 
     Try:
 
-      anabranch predictors --stream drifting --z 1.2 --every 100k --workers 10
+      anabranch predictors --stream 'drifting(z=1.2, every=100k)' --workers 10
     """
     from anabranch.predictors import ALL, evaluate
 
     if json_ not in (None, "-"):
         check_writable(json_ or "")
-    n_workers = values.whole(workers, "--workers", at_least=1)
-    asked = None if window is None else values.whole(window, "--window", at_least=1)
-    values.check_at_least(seed, "--seed", 0)
-    given = {"keys": keys, "z": z, "every": every}
-    if input is not None:
-        if stream is not None or any(given.values()):
-            raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
-        source = streams.replay(input, key)()
-    else:
-        if key is not None:
-            raise ConfigError("--key names a column of --input; give --input FILE with it")
-        make, vary = streams.synthetic(stream or "zipf", tuples or "1M", given, known=_STREAMS)
-        if any(len(listed) > 1 for listed in vary.values()):
-            raise ConfigError("predictors takes one value per parameter; sweep with a loop around the command")
-        source = make(**{name: listed[0] for name, listed in vary.items()})
-    limit = None if tuples is None else streams.n_tuples(tuples)
-    most = streams.most_tuples(source, limit)
-    if asked is not None and most is not None and most < asked:
-        raise ConfigError(f"--window must be at most the {most} tuples of the stream, got {window!r}; lower it")
-    size = asked or _window(source, limit)
+    source = streams.one("predictors", *streams.choose(stream, tuples, input, key))
+    most = streams.most_tuples(source, tuples)
+    if window is not None and most is not None and most < window:
+        raise ConfigError(f"--window must be at most the {most} tuples of the stream, got {window}; lower it")
+    size = window or _window(source, tuples)
     err = console(stderr=True)
     scores = []
     for cls in ALL:
         with err.status(f"running {cls.name}"):
-            predictor = cls.for_stream(n_workers, size, seed)
-            scores.append(evaluate(source, predictor, n_workers=n_workers, window=size, seed=seed, limit=limit))
+            predictor = cls.for_stream(workers, size, seed)
+            scores.append(evaluate(source, predictor, n_workers=workers, window=size, seed=seed, limit=tuples))
     records = json.dumps([score.record() for score in scores], indent=1)
     if json_ == "-":
         print_text(records)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli import ends, streams, values
-from anabranch.cli import stream_options as options
+from anabranch.cli import endpoints, options, streams, values
 from anabranch.cli.output import print_text, say
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
 
 if TYPE_CHECKING:
     from anabranch.apps.kafka.produce import Produced
-    from anabranch.streams import Stream
 
 _Text = str | None
 _NEEDED = {"pyspark": "PySpark", "confluent_kafka": "confluent-kafka"}
@@ -24,40 +21,43 @@ _NEEDED = {"pyspark": "PySpark", "confluent_kafka": "confluent-kafka"}
 
 def produce(
     address: Annotated[str, typer.Argument(help="Where to: kafka://HOST:PORT[,HOST:PORT]/TOPIC.", metavar="ADDRESS")],
-    stream: options.Name = None,
+    stream: options.Stream = None,
     input: options.Input = None,
     key: options.Key = None,
     timestamp: Annotated[
         _Text,
-        typer.Option(help="Time column of --input; records are sent at its pace.", metavar="COLUMN"),
+        typer.Option(
+            help="Time column of --input; records are sent at its pace.",
+            metavar="COLUMN",
+            rich_help_panel=options.STREAM,
+        ),
     ] = None,
     columns: Annotated[
-        _Text, typer.Option(help="Columns of --input to send besides the key, as price,quantity.", metavar="NAMES")
-    ] = None,
-    tuples: Annotated[
-        _Text, typer.Option(help="Records to send, at most.  [default: 1M, or all of --input]", metavar="N")
-    ] = None,
-    keys: Annotated[_Text, options.one("keys")] = None,
-    z: Annotated[_Text, options.one("z")] = None,
-    flip: Annotated[_Text, options.one("flip")] = None,
-    every: Annotated[_Text, options.one("every")] = None,
-    period: Annotated[_Text, options.one("period")] = None,
-    phases: Annotated[_Text, options.one("phases")] = None,
-    share: Annotated[_Text, options.one("share")] = None,
-    length: Annotated[_Text, options.one("length")] = None,
-    mu: Annotated[_Text, options.one("mu")] = None,
-    sigma: Annotated[_Text, options.one("sigma")] = None,
-    skew_percent: Annotated[_Text, options.one("skew-percent")] = None,
-    half_skew: options.HalfSkew = False,
-    values_: Annotated[_Text, options.one("values")] = None,
-    locality: Annotated[_Text, options.one("locality")] = None,
-    padding: Annotated[_Text, options.one("padding")] = None,
-    rate_: Annotated[
         _Text,
         typer.Option(
+            help="Columns of --input to send besides the key, as price,quantity.",
+            metavar="NAMES",
+            rich_help_panel=options.STREAM,
+        ),
+    ] = None,
+    tuples: Annotated[
+        int | None,
+        values.option(
+            "--tuples",
+            values.whole,
+            "Records to send, at most.  [default: 1M, or all of --input]",
+            panel=options.STREAM,
+            at_least=1,
+        ),
+    ] = None,
+    rate_: Annotated[
+        float | None,
+        values.option(
             "--rate",
-            help="Records per second.  [default: as fast as it goes, or at the pace of --timestamp]",
-            metavar="NUMBER",
+            values.number,
+            "Records per second.  [default: as fast as it goes, or at the pace of --timestamp]",
+            "NUMBER",
+            zero=False,
         ),
     ] = None,
     format: Annotated[
@@ -75,9 +75,11 @@ def produce(
             help="Give records their key, so that a key stays in one partition.  [default: spread evenly, no key]",
         ),
     ] = False,
-    partitions: Annotated[str, typer.Option(help="Partitions of the topic, where it is made.", metavar="N")] = "4",
-    kafka_properties: ends.KafkaProperties = None,
-    seed: Annotated[int, typer.Option(help="Seed of the stream; the same gives the same records.", metavar="N")] = 0,
+    partitions: Annotated[
+        int, values.option("--partitions", values.whole, "Partitions of the topic, where it is made.", at_least=1)
+    ] = 4,
+    kafka_properties: endpoints.KafkaProperties = None,
+    seed: Annotated[int, options.seed("the stream; the same gives the same records")] = 0,
 ) -> None:
     """Stream tuples into a topic of Kafka at a given rate, with event times.
 
@@ -87,7 +89,7 @@ def produce(
 
     Try:
 
-      anabranch produce kafka://127.0.0.1:9092/words --stream drifting --z 1.4 --rate 20k --tuples 1M
+      anabranch produce kafka://127.0.0.1:9092/words --stream 'drifting(z=1.4)' --rate 20k --tuples 1M
 
       anabranch produce kafka://127.0.0.1:9092/trades --input trades.parquet --key symbol --columns price,qty --keyed
     """
@@ -99,52 +101,26 @@ def produce(
     from anabranch.apps import KafkaAddress
     from anabranch.apps.kafka.produce import Produce
 
-    given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
-    given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}
-    given |= {"values": values_, "locality": locality, "padding": padding}
-    values.check_at_least(seed, "--seed", 0)
-    if input is not None:
-        if stream is not None or half_skew or any(given.values()):
-            raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
-        chosen = _replay(input, key, timestamp, columns)
-    else:
-        if any(text is not None for text in (key, timestamp, columns)):
-            raise ConfigError("--key, --timestamp and --columns name columns of --input; give --input FILE with them")
-        chosen = _synthetic(stream, tuples, given, half_skew)
+    others = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
+    chosen = streams.one("produce", *streams.choose(stream, tuples, input, key, timestamp=timestamp, columns=others))
     if timestamp is not None and rate_ is not None:
         raise ConfigError("--timestamp and --rate both say when records are due; leave one of them out")
     producing = Produce(
         KafkaAddress.parse(address),
         chosen,
-        rate=0.0 if rate_ is None else values.number(rate_, "--rate", zero=False),
+        rate=rate_ or 0.0,
         format=format,
         keyed=keyed,
-        partitions=values.whole(partitions, "--partitions", at_least=1),
+        partitions=partitions,
         seed=seed,
-        limit=None if tuples is None else streams.n_tuples(tuples),
-        connection=ends.connection(kafka_properties),
+        limit=tuples,
+        connection=endpoints.connection(kafka_properties),
     )
     done = producing.run(_Ticker())
     delivered = done.sent - done.failed
     print_text(f"{_line(delivered, done.seconds)} to {producing.address.topic}")
     if done.failed:
         raise QueryError(f"{done.failed:,} of {done.sent:,} records were not delivered: {done.reason}; send them again")
-
-
-def _replay(path: Path, key: str | None, timestamp: str | None, columns: str | None) -> Stream:
-    from anabranch.streams import Replay
-
-    if key is None:
-        raise ConfigError("--input needs --key COLUMN: which column holds the key?")
-    others = () if columns is None else tuple(name.strip() for name in columns.split(","))
-    return Replay(str(path), key, timestamp=timestamp, columns=others)
-
-
-def _synthetic(name: str | None, tuples: str | None, given: dict[str, str | None], half_skew: bool) -> Stream:
-    make, vary = streams.synthetic(name or "zipf", tuples or "1M", given, half_skew)
-    if any(len(listed) > 1 for listed in vary.values()):
-        raise ConfigError("produce takes one value per parameter; it sends one stream")
-    return make(**{parameter: listed[0] for parameter, listed in vary.items()})
 
 
 class _Ticker:

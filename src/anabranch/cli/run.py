@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import ends, values
+from anabranch.cli import endpoints, options, values
 from anabranch.cli.output import print_table, say
 from anabranch.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from anabranch.apps import App, Balancing, Events, Pipeline, Sink
+    from anabranch.apps import App, Events, Pipeline
 
 _Text = str | None
 _DEFAULT = "spillway"
@@ -33,7 +33,7 @@ def run(
             "pattern such as 'logs/*.csv', but no single file; "
             "'kafka://HOST:PORT/TOPIC?format=json&from=earliest' for a topic (formats json, text, csv; csv takes "
             "columns=a,b,c; failOnDataLoss=false skips records that the topic has removed unread); or "
-            "'generator:zipf?z=1.4&keys=100k&rate=50k&tuples=1M' for the built-in one.",
+            "'generator:zipf(z=1.4, keys=100k, rate=50k, tuples=1M)' for a stream of anabranch streams.",
             metavar="DIR|URL",
         ),
     ] = None,
@@ -43,7 +43,7 @@ def run(
             help="Folder for Parquet files, one folder a batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.",
             metavar="DIR|URL",
         ),
-    ] = ends.CONSOLE,
+    ] = endpoints.CONSOLE,
     adopt: Annotated[
         bool,
         typer.Option(
@@ -72,15 +72,19 @@ def run(
         _Text,
         typer.Option(help="Where routes are made: adaptive, planned or local.  [default: adaptive]", metavar="NAME"),
     ] = None,
-    workers: Annotated[str, typer.Option(help="Workers that share the keys.", metavar="N")] = "16",
+    workers: Annotated[int, values.option("--workers", values.whole, "Workers that share the keys.", at_least=1)] = 16,
     regime: Annotated[
         str, typer.Option(help="batch: states are merged every batch. resident: they stay on workers.", metavar="NAME")
     ] = "batch",
-    flush_every: Annotated[str, typer.Option(help="resident: batches between merges.", metavar="N")] = "1",
+    flush_every: Annotated[
+        int, values.option("--flush-every", values.whole, "resident: batches between merges.", at_least=1)
+    ] = 1,
     once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
     batch: Annotated[
-        _Text,
-        typer.Option(help="Most files (Kafka: records; generator: tuples) in a micro-batch.", metavar="N"),
+        int | None,
+        values.option(
+            "--batch", values.whole, "Most files (Kafka: records; generator: tuples) in a micro-batch.", at_least=1
+        ),
     ] = None,
     dead_letters: Annotated[
         _Text,
@@ -91,7 +95,7 @@ def run(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with an error at the first malformed row.")] = False,
-    kafka_properties: ends.KafkaProperties = None,
+    kafka_properties: endpoints.KafkaProperties = None,
     format: Annotated[
         _Text,
         typer.Option(help="text, csv, json or parquet.  [default: by the files' endings; Kafka: json]", metavar="NAME"),
@@ -103,11 +107,13 @@ def run(
         ),
     ] = None,
     top: Annotated[
-        str, typer.Option(help="Heaviest keys to print at the end of a run with --sink DIR.", metavar="N")
-    ] = "10",
+        int,
+        values.option("--top", values.whole, "Heaviest keys to print at the end of a run with --sink DIR.", at_least=0),
+    ] = 10,
     work_us: Annotated[
-        str, typer.Option(help="Emulated work of a worker per tuple: a delay.", metavar="MICROSECONDS")
-    ] = "0",
+        float,
+        values.option("--work-us", values.number, "Emulated work of a worker per tuple: a delay.", "MICROSECONDS"),
+    ] = 0,
     master: Annotated[
         _Text,
         typer.Option(help="Spark master.  [default: local[*]; with --work-us a thread per worker]", metavar="URL"),
@@ -127,9 +133,10 @@ def run(
         typer.Option(help="Setting of Spark: spark.executor.memory=4g; repeatable.", metavar="NAME=VALUE"),
     ] = None,
     restarts: Annotated[
-        str, typer.Option(help="Restarts after a batch that Spark could not repeat.", metavar="N")
-    ] = "3",
-    seed: Annotated[int, typer.Option(help="Seed of the hash functions.", metavar="N")] = 0,
+        int,
+        values.option("--restarts", values.whole, "Restarts after a batch that Spark could not repeat.", at_least=0),
+    ] = 3,
+    seed: Annotated[int, options.seed("the hash functions")] = 0,
 ) -> None:
     """Run an application on a stream with Spark, its keys balanced over workers.
 
@@ -145,7 +152,7 @@ def run(
 
       anabranch run word-count --source logs/ --once
 
-      anabranch run word-count --source 'generator:drifting?z=1.4&rate=20k' --sink counts/ --checkpoint state/
+      anabranch run word-count --source 'generator:drifting(z=1.4, rate=20k)' --sink counts/ --checkpoint state/
 
       anabranch run vwap --source trades/ --column quantity=qty --grouping key --workers 8 --once
 
@@ -157,25 +164,38 @@ def run(
         _list_apps()
         return
     with _signals(_end, signal.SIGTERM, signal.SIGHUP), tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
-        balancing = _balancing(grouping, edge, workers, regime, flush_every, work_us, seed)
-        chosen = _app(app)
-        connection = ends.connection(kafka_properties)
-        pipeline = _pipeline(
-            chosen,
-            balancing,
-            {"source": source, "format": format, "batch": batch, "column": column, "once": once, "restarts": restarts}
-            | {"connection": connection, "ledger": ledger},
-            ends.sink(sink, chosen, connection, adopt=adopt),
-            checkpoint or folder,
+        from anabranch.apps import Balancing, Checkpoint, Pipeline, named
+        from anabranch.apps import source as source_of
+        from anabranch.groupings import parse
+
+        balancing = Balancing(
+            parse(grouping), workers, edge=edge, regime=regime, flush_every=flush_every, work_us=work_us, seed=seed
         )
-        pipeline = replace(pipeline, strict=strict)
-        pipeline = replace(pipeline, dead_letters=ends.dead_letters(dead_letters, pipeline, checkpoint, connection))
-        settings = ends.session_settings(jars, packages, conf)
+        chosen = named(app)()
+        connection = endpoints.connection(kafka_properties)
+        if source is None:
+            raise ConfigError(
+                "run needs --source: a folder of files, kafka://HOST:PORT/TOPIC, or generator:zipf for generated tuples"
+            )
+        pipeline = Pipeline(
+            chosen,
+            source_of(source, format=format, batch=batch, connection=connection),
+            endpoints.sink(sink, chosen, connection, adopt=adopt),
+            Checkpoint(checkpoint or folder, ledger),
+            balancing,
+            columns=_columns(column),
+            once=once,
+            restarts=restarts,
+            strict=strict,
+        )
+        pipeline = replace(
+            pipeline, dead_letters=endpoints.dead_letters(dead_letters, pipeline, checkpoint, connection)
+        )
+        settings = endpoints.session_settings(jars, packages, conf)
         _claim(pipeline)
         if checkpoint is None:
             say("no --checkpoint: this run cannot be resumed")
-        shown = 0 if sink == ends.CONSOLE else values.whole(top, "--top", at_least=0)
-        _run(pipeline, master, settings, shown)
+        _run(pipeline, master, settings, 0 if sink == endpoints.CONSOLE else top)
 
 
 def _claim(pipeline: Pipeline) -> None:
@@ -201,50 +221,6 @@ def _list_apps() -> None:
     print_table(table)
 
 
-def _app(name: str) -> App:
-    from anabranch.apps import named
-
-    return named(name)()
-
-
-def _balancing(
-    grouping: str, edge: str | None, workers: str, regime: str, flush_every: str, work_us: str, seed: int
-) -> Balancing:
-    from anabranch.apps import Balancing
-    from anabranch.groupings import parse
-
-    return Balancing(
-        grouping=parse(grouping),
-        n_workers=values.whole(workers, "--workers", at_least=1),
-        edge=edge,
-        regime=regime,
-        flush_every=values.whole(flush_every, "--flush-every", at_least=1),
-        work_us=values.number(work_us, "--work-us"),
-        seed=seed,
-    )
-
-
-def _pipeline(app: App, balancing: Balancing, given: dict[str, Any], sink: Sink, checkpoint: str) -> Pipeline:
-    from anabranch.apps import Checkpoint, Pipeline
-    from anabranch.apps import source as source_of
-
-    if given["source"] is None:
-        raise ConfigError(
-            "run needs --source: a folder of files, kafka://HOST:PORT/TOPIC, or generator:zipf for generated tuples"
-        )
-    batch = None if given["batch"] is None else values.whole(given["batch"], "--batch", at_least=1)
-    return Pipeline(
-        app,
-        source_of(given["source"], format=given["format"], batch=batch, connection=given["connection"]),
-        sink,
-        Checkpoint(checkpoint, given["ledger"]),
-        balancing,
-        columns=_columns(given["column"]),
-        once=given["once"],
-        restarts=values.whole(given["restarts"], "--restarts", at_least=0),
-    )
-
-
 def _columns(texts: list[str] | None) -> dict[str, str]:
     parts = [text.partition("=") for text in texts or ()]
     for name, equals, column in parts:
@@ -263,18 +239,18 @@ def _run(pipeline: Pipeline, master: str | None, conf: dict[str, str], top: int)
         done = pipeline.checkpoint.batches()
         if done:
             say(f"resuming after batch {done - 1}")
-            ends.tell_held(pipeline)
+            endpoints.tell_held(pipeline)
         progress = Progress()
         events = Events(on_batch=progress.batch, on_restart=progress.restart, on_late=progress.late, on_note=say)
         with _stopped_by_signals(events):
             pipeline.run(spark, events)
         progress.summary(stopped=events.stop)
         if pipeline.checkpoint.batches() > done:
-            ends.tell_held(pipeline)
-        ends.tell_malformed(pipeline)
+            endpoints.tell_held(pipeline)
+        endpoints.tell_malformed(pipeline)
         if top:
             _print_top(pipeline, spark, top, stopped=events.stop)
-    ends.check_some_good(pipeline)
+    endpoints.check_some_good(pipeline)
 
 
 @contextmanager

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import stream_options as options
-from anabranch.cli import streams, values
+from anabranch.cli import options, streams, values
 from anabranch.cli.output import check_writable, console, print_table, print_text, say, terminal_width, write_records
 from anabranch.errors import ConfigError
 
 if TYPE_CHECKING:
     from anabranch.groupings import Grouping
-    from anabranch.simulate import Cell, Change, Settings
+    from anabranch.simulate import Cell, Change
     from anabranch.streams import Stream
 
 _Text = str | None
-# As many workers or sources as the simulator takes.
-_MOST = 1_000_000
-_EDGE = ("n_workers", "n_sources")
+_ROUTES = "How tuples are routed"
+_TIME = "Time that passes"
 
 
 def simulate(
-    stream: options.Name = None,
+    stream: options.SweptStream = None,
     input: options.Input = None,
     key: options.Key = None,
     timestamp: Annotated[
@@ -37,6 +35,7 @@ def simulate(
             help="Column of --input with the arrival times: a timestamp, a date or a number of seconds."
             "  [default: arrivals by --rate]",
             metavar="COLUMN",
+            rich_help_panel=options.STREAM,
         ),
     ] = None,
     source_key: Annotated[
@@ -45,83 +44,111 @@ def simulate(
             help="Column of --input that decides a tuple's source (of correlated-pairs: second)."
             "  [default: sources in turn]",
             metavar="COLUMN",
+            rich_help_panel=options.STREAM,
         ),
     ] = None,
     tuples: options.Tuples = None,
-    keys: options.Keys = None,
-    z: options.Z = None,
-    flip: options.Flip = None,
-    every: options.Every = None,
-    period: options.Period = None,
-    phases: options.Phases = None,
-    share: options.Share = None,
-    length: options.Length = None,
-    mu: options.Mu = None,
-    sigma: options.Sigma = None,
-    skew_percent: options.SkewPercent = None,
-    half_skew: options.HalfSkew = False,
-    values_: options.Values = None,
-    locality: options.Locality = None,
-    padding: options.Padding = None,
     grouping: Annotated[
         list[str] | None,
         typer.Option(
             help="Grouping, repeatable, or 'all'; parameters as in 'partial-key(choices=3)'.  [default: all]",
             metavar="NAME",
+            rich_help_panel=_ROUTES,
         ),
     ] = None,
-    workers: options.Workers = "16",
-    sources: options.Sources = "5",
-    window: options.Window = None,
-    seed: Annotated[int, typer.Option(help="Seed of stream, hashes and noise.", metavar="N")] = 0,
-    repeat: Annotated[
-        int, typer.Option(help="Runs per cell, with seeds seed, seed+1, …: mean ± spread.", metavar="N")
-    ] = 1,
-    rate: Annotated[
-        _Text,
-        typer.Option(help="Arrivals per second.  [default: 0.8 of what the workers can serve]", metavar="NUMBER"),
-    ] = None,
-    service_ms: Annotated[
-        str, typer.Option(help="Milliseconds per tuple that a worker of speed 1 needs.", metavar="MILLISECONDS")
-    ] = "1",
-    merge_ms: Annotated[
-        _Text,
-        typer.Option(
-            help="Milliseconds per partial state that merging takes.  [default: a tenth of --service-ms]",
-            metavar="MILLISECONDS",
-        ),
-    ] = None,
-    speeds: Annotated[
-        str,
-        typer.Option(help="Relative worker speeds, repeated: 2,1 = every other twice as fast.", metavar="NUMBERS"),
-    ] = "1",
-    report_s: Annotated[
-        str, typer.Option(help="Seconds between the workers' reports to the routers.", metavar="SECONDS")
-    ] = "10",
-    report_noise: Annotated[
-        str, typer.Option(help="Relative noise of the reported seconds.", metavar="SHARE")
-    ] = "0.05",
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="5M:+2 adds two workers, 5M:-3 removes worker number 3 (counting from 0), at tuple 5M; repeatable.",
-            metavar="TUPLE:±N",
-        ),
-    ] = None,
-    reset_loads: Annotated[
-        bool, typer.Option("--reset-loads", help="Start each window with zero loads and a plan, as on Spark.")
-    ] = False,
     edge: Annotated[
         str,
         typer.Option(
             help="adaptive: a router in each source; planned: a table, made after each window from its counts as on "
             "Spark, for the groupings that can be written as one.",
             metavar="NAME",
+            rich_help_panel=_ROUTES,
         ),
     ] = "adaptive",
-    json_: Annotated[
-        _Text, typer.Option("--json", help="Write one record per cell; - for stdout.", metavar="FILE")
+    reset_loads: Annotated[
+        bool,
+        typer.Option(
+            "--reset-loads",
+            help="Start each window with zero loads and a plan, as on Spark.",
+            rich_help_panel=_ROUTES,
+        ),
+    ] = False,
+    workers: options.Workers = (16,),
+    sources: options.Sources = (5,),
+    window: options.Window = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="5M:+2 adds two workers, 5M:-3 removes worker number 3 (counting from 0), at tuple 5M; repeatable.",
+            metavar="TUPLE:±N",
+            rich_help_panel=options.SIZES,
+        ),
     ] = None,
+    rate: Annotated[
+        float | None,
+        values.option(
+            "--rate",
+            values.number,
+            "Arrivals per second.  [default: 0.8 of what the workers can serve]",
+            "NUMBER",
+            panel=_TIME,
+            zero=False,
+        ),
+    ] = None,
+    service_ms: Annotated[
+        float,
+        values.option(
+            "--service-ms",
+            values.number,
+            "Milliseconds per tuple that a worker of speed 1 needs.",
+            "MILLISECONDS",
+            panel=_TIME,
+            zero=False,
+        ),
+    ] = 1,
+    merge_ms: Annotated[
+        float | None,
+        values.option(
+            "--merge-ms",
+            values.number,
+            "Milliseconds per partial state that merging takes.  [default: a tenth of --service-ms]",
+            "MILLISECONDS",
+            panel=_TIME,
+        ),
+    ] = None,
+    speeds: Annotated[
+        Sequence[float],
+        values.option(
+            "--speeds",
+            values.speeds,
+            "Relative worker speeds, repeated: 2,1 = every other twice as fast.",
+            "NUMBERS",
+            panel=_TIME,
+        ),
+    ] = (1,),
+    report_s: Annotated[
+        float,
+        values.option(
+            "--report-s",
+            values.number,
+            "Seconds between the workers' reports to the routers.",
+            "SECONDS",
+            panel=_TIME,
+            zero=False,
+        ),
+    ] = 10,
+    report_noise: Annotated[
+        float,
+        values.option("--report-noise", values.number, "Relative noise of the reported seconds.", "SHARE", panel=_TIME),
+    ] = 0.05,
+    seed: Annotated[int, options.seed("stream, hashes and noise")] = 0,
+    repeat: Annotated[
+        int,
+        values.option(
+            "--repeat", values.whole, "Runs per cell, with seeds seed, seed+1, …: mean ± spread.", at_least=1
+        ),
+    ] = 1,
+    json_: Annotated[_Text, options.json("cell")] = None,
     plot: Annotated[
         list[Path] | None,
         typer.Option(help="Draw to a .png, .svg, .pdf or .html file; repeatable.", metavar="FILE"),
@@ -137,49 +164,42 @@ def simulate(
 
     Try:
 
-      anabranch simulate --stream zipf --z 1.4 --workers 16
+      anabranch simulate --stream 'zipf(z=1.4)' --workers 16
 
       anabranch simulate --input words.parquet --key word --grouping key --grouping 'partial-key(choices=3)'
 
-      anabranch simulate --stream zipf --workers 16,32,64 --z 1.0:2.0:0.1 --repeat 10 --json sweep.json
+      anabranch simulate --stream 'zipf(z=1.0:2.0:0.1)' --workers 16,32,64 --repeat 10 --json sweep.json
     """
     from anabranch.report.pictures import check_path
-    from anabranch.simulate import sweep
+    from anabranch.simulate import Settings, sweep
 
     for path in plot or ():
         check_path(path)
         check_writable(path)
     if json_ not in (None, "-"):
         check_writable(json_ or "")
-    given = {"keys": keys, "z": z, "flip": flip, "mu": mu, "sigma": sigma, "skew_percent": skew_percent}
-    given |= {"every": every, "period": period, "phases": phases, "share": share, "length": length}
-    given |= {"values": values_, "locality": locality, "padding": padding}
-    vary: dict[str, list[Any]] = {
-        "n_workers": values.wholes(workers, "--workers", at_least=1, at_most=_MOST),
-        "n_sources": values.wholes(sources, "--sources", at_least=1, at_most=_MOST),
-    }
-    values.check_at_least(seed, "--seed", 0)
-    values.check_at_least(repeat, "--repeat", 1)
     if timestamp is not None and rate is not None:
         raise ConfigError("--timestamp and --rate both say when tuples arrive; leave one of them out")
-    if input is not None:
-        if stream is not None or half_skew or any(given.values()):
-            raise ConfigError("--input replays a file and takes no --stream or its parameters; leave one of them out")
-        make_stream = streams.replay(input, key, timestamp, source_key)
-    else:
-        if key is not None or timestamp is not None:
-            raise ConfigError("--key and --timestamp name columns of --input; give --input FILE with them")
-        make_stream, swept = streams.synthetic(stream or "zipf", tuples or "1M", given, half_skew)
-        vary |= swept
-    first = make_stream(**{name: listed[0] for name, listed in vary.items() if name not in _EDGE})
+    columns = () if input is None or source_key in (None, key) else (str(source_key),)
+    make_stream, of_stream = streams.choose(stream, tuples, input, key, timestamp=timestamp, columns=columns)
+    vary: dict[str, Sequence[Any]] = {"n_workers": workers, "n_sources": sources, **of_stream}
+    first = make_stream(**{parameter: listed[0] for parameter, listed in of_stream.items()})
     if input is None and source_key is not None:
         _check_source_key(source_key, first)
     cells: list[Cell] = []
     chosen = _groupings(grouping, edge)
-    settings = replace(
-        _settings(window, seed, rate, service_ms, merge_ms, speeds, report_s, report_noise, reset_loads),
+    settings = Settings(
+        window=window,
+        seed=seed,
+        rate=rate,
+        service_s=service_ms / 1000,
+        merge_s=None if merge_ms is None else merge_ms / 1000,
+        speeds=tuple(speeds),
+        report_s=report_s,
+        report_noise=report_noise,
+        reset_loads=reset_loads,
         edge=edge,
-        limit=None if tuples is None else streams.n_tuples(tuples),
+        limit=tuples,
         source_key="key" if source_key is not None and source_key == key else source_key,
     )
     # Whether a change fits depends on the number of workers: all of them are tried before the first run.
@@ -211,32 +231,6 @@ def _groupings(texts: list[str] | None, edge: str) -> dict[str, Grouping]:
         for grouping in chosen.values():
             planned_edge.check(grouping)
     return chosen
-
-
-def _settings(
-    window: str | None,
-    seed: int,
-    rate: str | None,
-    service_ms: str,
-    merge_ms: str | None,
-    speeds: str,
-    report_s: str,
-    report_noise: str,
-    reset_loads: bool,
-) -> Settings:
-    from anabranch.simulate import Settings
-
-    return Settings(
-        window=None if window is None else values.whole(window, "--window", at_least=1),
-        seed=seed,
-        rate=None if rate is None else values.number(rate, "--rate", zero=False),
-        service_s=values.number(service_ms, "--service-ms", zero=False) / 1000,
-        merge_s=None if merge_ms is None else values.number(merge_ms, "--merge-ms") / 1000,
-        speeds=values.speeds(speeds, "--speeds"),
-        report_s=values.number(report_s, "--report-s", zero=False),
-        report_noise=values.number(report_noise, "--report-noise"),
-        reset_loads=reset_loads,
-    )
 
 
 def _changes(texts: list[str] | None) -> tuple[Change, ...]:

@@ -1,14 +1,35 @@
-"""Values on the command line: numbers with suffixes, lists and ranges."""
+"""Options with numbers, read where typer reads the command line: numbers with suffixes, lists and ranges."""
 
 from __future__ import annotations
 
-from decimal import Decimal
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from anabranch.errors import ConfigError
+import typer
 
-_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9}
-_LARGEST = 1e18
-_MOST_VALUES = 10_000
+from anabranch.errors import AnabranchError, ConfigError
+from anabranch.numerals import decimal, decimals
+
+
+class OptionError(AnabranchError):
+    """The value of an option is outside its rule; not a ValueError, which typer would tell in words of its own."""
+
+
+def option(
+    name: str, read: Callable[..., Any], help: str, metavar: str = "N", *, panel: str | None = None, **bounds: Any
+) -> Any:
+    """A typer option whose value `read` makes from its text, its name and `bounds`."""
+
+    def parse(given: Any) -> Any:
+        # A default has its type already.
+        if not isinstance(given, str):
+            return given
+        try:
+            return read(given, name, **bounds)
+        except ConfigError as error:
+            raise OptionError(str(error)) from None
+
+    return typer.Option(name, parser=parse, help=help, metavar=metavar, rich_help_panel=panel)
 
 
 def number(text: str, option: str, *, zero: bool = True) -> float:
@@ -19,7 +40,7 @@ def number(text: str, option: str, *, zero: bool = True) -> float:
     >>> number("2M", "--rate")
     2000000.0
     """
-    value = float(_decimal(text, option))
+    value = float(decimal(text, option))
     if value < 0 or (value == 0 and not zero):
         raise ConfigError(f"{option} must be {'0 or more' if zero else 'above 0'}, got {text!r}")
     return value
@@ -27,7 +48,7 @@ def number(text: str, option: str, *, zero: bool = True) -> float:
 
 def whole(text: str, option: str, *, at_least: int | None = None) -> int:
     """A whole number."""
-    value = _decimal(text, option)
+    value = decimal(text, option)
     if value != value.to_integral_value():
         raise ConfigError(f"{option} must be a whole number, got {text!r}")
     _check_bounds([int(value)], text, option, at_least, None)
@@ -39,15 +60,15 @@ def numbers(text: str, option: str) -> list[float]:
 
     Examples
     --------
-    >>> numbers("1.0:1.4:0.2", "--z")
+    >>> numbers("1.0:1.4:0.2", "--makespan")
     [1.0, 1.2, 1.4]
     """
-    return [float(value) for value in _decimals(text, option)]
+    return [float(value) for value in decimals(text, option)]
 
 
 def wholes(text: str, option: str, *, at_least: int | None = None, at_most: int | None = None) -> list[int]:
     """Whole numbers, written as in `numbers`."""
-    values = _decimals(text, option)
+    values = decimals(text, option)
     if any(value != value.to_integral_value() for value in values):
         raise ConfigError(f"{option} must be whole numbers, got {text!r}")
     listed = [int(value) for value in values]
@@ -66,47 +87,8 @@ def speeds(text: str, option: str) -> tuple[float, ...]:
     return listed
 
 
-def check_at_least(value: int, option: str, least: int) -> None:
-    """Raise ConfigError for a value below `least`."""
-    if value < least:
-        raise ConfigError(f"{option} must be at least {least}, got {value}")
-
-
-def _check_bounds(listed: list[int], text: str, option: str, at_least: int | None, at_most: int | None) -> None:
+def _check_bounds(listed: Sequence[int], text: str, option: str, at_least: int | None, at_most: int | None) -> None:
     if at_least is not None and min(listed) < at_least:
         raise ConfigError(f"{option} must be at least {at_least}, got {text!r}")
     if at_most is not None and max(listed) > at_most:
         raise ConfigError(f"{option} must be at most {at_most}, got {text!r}")
-
-
-def _decimals(text: str, option: str) -> list[Decimal]:
-    values: list[Decimal] = []
-    for part in text.split(","):
-        ends = part.split(":")
-        if len(ends) == 1:
-            values.append(_decimal(part, option, shown=text))
-            continue
-        if len(ends) != 3:
-            raise ConfigError(f"{option} takes a range as first:last:step, got {part!r}")
-        first, last, step = (_decimal(end, option, shown=text) for end in ends)
-        if step <= 0 or last < first:
-            raise ConfigError(f"{option} takes a rising range first:last:step with a step above 0, got {part!r}")
-        if last - first >= _MOST_VALUES * step:
-            raise ConfigError(f"{option} takes at most {_MOST_VALUES} values, got {part!r}; raise the step")
-        values += [first + i * step for i in range(int((last - first) / step) + 1)]
-    return values
-
-
-def _decimal(text: str, option: str, *, shown: str | None = None) -> Decimal:
-    """A number; errors quote the whole of what was typed."""
-    plain = text.strip().replace("_", "")
-    factor = _SUFFIXES.get(plain[-1:], 1)
-    try:
-        value = Decimal(plain[:-1] if factor > 1 else plain) * factor
-    except ArithmeticError:
-        value = Decimal("nan")
-    if not value.is_finite():
-        raise ConfigError(f"{option} must be a number such as 16, 1.4, 10k or 2M, got {shown or text!r}")
-    if abs(value) > _LARGEST:
-        raise ConfigError(f"{option} must be at most {_LARGEST:.0e}, got {shown or text!r}")
-    return value

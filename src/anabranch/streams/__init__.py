@@ -4,7 +4,7 @@ A synthetic stream computes tuple i from the seed and i alone, so it needs no me
 and can start anywhere.
 """
 
-from anabranch.streams.registry import named, names
+from anabranch.streams.registry import named, names, parse
 from anabranch.streams.replay import Replay
 from anabranch.streams.stream import Stream
 from anabranch.streams.synthetic.alternating import Alternating
@@ -31,6 +31,7 @@ __all__ = [
     "Zipf",
     "named",
     "names",
+    "parse",
 ]
 
 

@@ -25,6 +25,11 @@ class Generated(Stream):
 
     n_tuples: int
 
+    @property
+    def needs_end(self) -> bool:
+        """Whether tuples depend on the length of the stream, so that it cannot be endless."""
+        return False
+
     @abstractmethod
     def _columns(self, seed: np.uint64, start: int, count: int) -> Mapping[str, pa.Array]:
         """The columns of `count` tuples from `start` on."""

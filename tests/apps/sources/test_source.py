@@ -7,7 +7,8 @@ pytest.importorskip("pyspark")
 from anabranch.apps.sources.file_source import FileSource, format_of
 from anabranch.apps.sources.source import GeneratorSource, source
 from anabranch.errors import ConfigError, InputError
-from anabranch.streams import Zipf
+from anabranch.spark.generator.settings import GeneratorSettings
+from anabranch.streams import Drifting, Zipf
 
 
 @pytest.mark.parametrize(
@@ -54,32 +55,28 @@ def test_only_local_folders_are_searched(tmp_path):
         FileSource("words", "orc")
 
 
-def test_a_generator_is_written_like_an_address():
-    made = source("generator:drifting?z=1.5&keys=20k&every=1.5k&rate=2M&tuples=1e6&seed=7", batch=500)
+def test_a_generator_is_written_like_a_stream():
+    made = source("generator:drifting(z=1.5, keys=20k, every=1.5k, rate=2M, tuples=1e6, seed=7)", batch=500)
     assert isinstance(made, GeneratorSource)
-    assert made.options() == {
-        "stream": "drifting",
-        "n_keys": "20000",
-        "z": "1.5",
-        "every": "1500",
-        "batch": "500",
-        "rate": "2000000",
-        "tuples": "1e6",
-        "seed": "7",
-    }
+    stream = Drifting(1_000_000, 20_000, 1.5, 1500)
+    settings = GeneratorSettings(stream, seed=7, rate=2e6, batch=500, tuples=1_000_000)
+    assert GeneratorSettings.of(made.options()) == settings
 
 
-def test_what_the_address_says_of_the_batch_goes_before_the_option():
-    assert GeneratorSource("generator:zipf?batch=7", 500).options()["batch"] == "7"
+def test_what_the_brackets_say_of_the_batch_goes_before_the_option():
+    assert GeneratorSettings.of(GeneratorSource("generator:zipf(batch=7)", 500).options()).batch == 7
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("generator:zpf", "did you mean zipf"),
-        ("generator:zipf?zz=1", "got 'zz'"),
-        ("generator:zipf?z=high", "z must be a number"),
-        ("generator:zipf?batch=0", "batch must be at least 1"),
+        ("generator:zipf?z=1.4", "no stream is named 'zipf.z=1.4'"),
+        ("generator:zipf(zz=1)", "zipf has no parameter 'zz'; it takes tuples, keys, z"),
+        ("generator:zipf(z=high)", "z must be a number, got 'high'"),
+        ("generator:zipf(z=1,2)", "z takes one value here, got 1,2"),
+        ("generator:zipf(rate=5", r"cannot read 'zipf\(rate=5'; write it as in 'zipf\(z=1.4, keys=100k, rate=50k\)'"),
+        ("generator:zipf(batch=0)", "batch must be at least 1"),
         ("generator:evolving-zipf", "got no tuples"),
         ("generator:replay", "read files with Spark"),
     ],

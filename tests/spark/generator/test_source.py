@@ -117,9 +117,9 @@ def test_an_endless_stream_has_one_batch_now():
 
 
 def test_options_are_read_as_spark_hands_them_over():
-    made = GeneratorSettings.of({"Stream": "country", "skew_percent": "50", "half_skew": "True", "tuples": "1000"})
+    made = GeneratorSettings.of({"Stream": "country(skew_percent=50, half_skew=True)", "tuples": "1000"})
     assert made.stream == Country(1000, 50.0, half_skew=True)
-    assert GeneratorSettings.of({"stream": "zipf", "n_keys": "5", "z": "1", "seed": str(2**60 + 1)}).seed == 2**60 + 1
+    assert GeneratorSettings.of({"stream": "zipf(keys=5, z=1)", "seed": str(2**60 + 1)}).seed == 2**60 + 1
     moment = {"stream": "ln1", "tuples": "10", "start": "1970-01-01T00:01:00"}
     assert GeneratorSettings.of(moment).start == 60_000_000
 
@@ -128,14 +128,15 @@ def test_options_are_read_as_spark_hands_them_over():
     ("options", "message"),
     [
         ({"stream": "replay"}, "must be a synthetic one"),
-        ({"stream": "zipf", "n_keys": "5.5", "z": "1"}, "n_keys must be a whole number"),
-        ({"stream": "zipf", "n_keys": "5", "z": "nan"}, "z must be a number"),
-        ({"stream": "zipf", "n_keys": "5", "z": "1", "rate": "-1"}, "rate must be at least 0"),
-        ({"stream": "zipf", "n_keys": "5", "z": "1", "tuples": "0"}, "at least 1"),
-        ({"stream": "zipf", "n_keys": "5", "z": "1", "start": "noon"}, "start must be a moment"),
-        ({"stream": "country", "skew_percent": "5", "half_skew": "maybe", "tuples": "9"}, "true or false"),
-        ({"stream": "country", "skew_percent": "5", "half_skew": "true"}, "got no tuples"),
-        ({"stream": "evolving-zipf", "n_keys": "5", "z": "1"}, "got no tuples"),
+        ({"stream": "zipf(keys=5.5)"}, "keys must be a whole number"),
+        ({"stream": "zipf", "n_keys": "5"}, "the generator has no option 'n_keys'; it takes stream, seed, rate, "),
+        ({"stream": "zipf(z=nan)"}, "z must be a number"),
+        ({"stream": "zipf", "rate": "-1"}, "rate must be at least 0"),
+        ({"stream": "zipf", "tuples": "0"}, "at least 1"),
+        ({"stream": "zipf", "start": "noon"}, "start must be a moment"),
+        ({"stream": "country(half_skew=maybe)", "tuples": "9"}, "half_skew must be True or False, got 'maybe'"),
+        ({"stream": "country(skew_percent=5, half_skew=True)"}, "got no tuples"),
+        ({"stream": "evolving-zipf"}, "got no tuples"),
     ],
 )
 def test_options_that_make_no_stream_are_refused(options, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from anabranch.apps.kafka.answering import answering
 from anabranch.apps.kafka.connection import Connection
 from anabranch.apps.sources.source import KAFKA
 from anabranch.errors import ConfigError, InputError
+from anabranch.names import closest
 
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _SECRET = re.compile(r"(sasl|ssl|security|kafka)\.|password|secret|token|jaas", re.IGNORECASE)
@@ -79,8 +79,8 @@ class KafkaAddress:
 
     def absent(self, known: Iterable[str] = ()) -> str:
         """That the topic is not there, where these are."""
-        close = difflib.get_close_matches(self.topic, known, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        close = closest(self.topic, known)
+        hint = f" (did you mean {close}?)" if close else ""
         return f"{self.servers} has no topic {self.topic}, or none that this user may see{hint}"
 
     def missing(self, known: Iterable[str] = ()) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,16 +18,10 @@ from anabranch.errors import ConfigError
 from anabranch.spark.data_sources import load
 from anabranch.spark.generator.settings import GeneratorSettings
 from anabranch.spark.generator.source import Generator
-from anabranch.streams.registry import parameters_of
 
 _GENERATOR = "generator:"
 KAFKA = "kafka://"
 _SCHEME = KAFKA.partition("/")[0]
-# The command line's names of the streams' parameters, and what a stream that is only named gets.
-_SHORT = {"keys": "n_keys", "values": "n_values", "phases": "n_phases"}
-_DEFAULTS = {"n_keys": "100000", "z": "1.2", "every": "100000", "skew_percent": "80"}
-_DEFAULTS |= {"n_values": "6", "locality": "0.8"}
-_ZEROS = {"k": 10**3, "M": 10**6, "G": 10**9}
 MALFORMED = "anabranch_malformed"
 STRICT = "anabranch: a malformed row ends a strict run"
 
@@ -71,13 +63,12 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class GeneratorSource(Source):
-    """The built-in generator, written ``generator:zipf?z=1.4&keys=100k&rate=50k``.
+    """The built-in generator, written ``generator:zipf(z=1.4, keys=100k, rate=50k)``.
 
     Parameters
     ----------
     text
-        The stream's name and, behind a question mark, its parameters and those of the generator; numbers may end in k,
-        M or G.
+        The stream's name and, in brackets, its parameters and those of the generator (`anabranch.spark.generator`).
     batch
         Most tuples in a micro-batch, unless `text` says so itself.
     """
@@ -93,16 +84,11 @@ class GeneratorSource(Source):
 
         Examples
         --------
-        >>> GeneratorSource("generator:zipf?z=1.4&keys=10k").options()
-        {'stream': 'zipf', 'n_keys': '10000', 'z': '1.4'}
+        >>> GeneratorSource("generator:zipf(z=1.4)", batch=500).options()
+        {'stream': 'zipf(z=1.4)', 'batch': '500'}
         """
-        name, _, query = self.text.removeprefix(_GENERATOR).partition("?")
-        accepted = parameters_of(name)
-        options = {"stream": name} | {k: v for k, v in _DEFAULTS.items() if k in accepted}
-        if self.batch is not None:
-            options["batch"] = str(self.batch)
-        given = parse_qsl(query, keep_blank_values=True)
-        return options | {_SHORT.get(key, key): _expanded(value) for key, value in given}
+        batch = {} if self.batch is None else {"batch": str(self.batch)}
+        return {"stream": self.text.removeprefix(_GENERATOR), **batch}
 
     def open(self, spark: SparkSession) -> DataFrame:
         return load(spark, Generator, self.options(), streaming=True)
@@ -145,8 +131,3 @@ def source(
 def is_topic(text: str) -> bool:
     """Whether a text means a topic, written well or not: ``kafka:/…`` is not a folder."""
     return text.lower().startswith(_SCHEME)
-
-
-def _expanded(text: str) -> str:
-    number = re.fullmatch(r"([0-9_.]+)([kMG])", text)
-    return f"{float(number[1]) * _ZEROS[number[2]]:.0f}" if number else text

@@ -21,6 +21,7 @@ from anabranch.spark.data_sources import load
 from anabranch.spark.generator.settings import MICROSECONDS, GeneratorSettings
 from anabranch.streams import Stream
 from anabranch.streams.counter_random import lane, seed_bits, uniform
+from anabranch.streams.registry import written
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
@@ -76,19 +77,18 @@ def generate(
     >>> from anabranch.streams import Zipf
     >>> words = generate(session(), Zipf(n_tuples=1_000_000, n_keys=1000, z=1.4))  # doctest: +SKIP
     """
-    options = {"stream": stream.name, "rate": rate, "seed": seed, "batch": batch, "partitions": partitions}
-    options |= {k: v for k, v in stream.describe().items() if k not in ("name", "n_tuples") and v is not None}
-    written = {name: str(value) for name, value in options.items()} | {"tuples": str(stream.n_tuples)}
-    GeneratorSettings.of(written)
-    return load(spark, Generator, written, streaming=streaming)
+    options = {"rate": repr(rate), "seed": str(seed), "batch": str(batch), "partitions": str(partitions)}
+    options["stream"] = written(stream)
+    GeneratorSettings.of(options)
+    return load(spark, Generator, options, streaming=streaming)
 
 
 class Generator(DataSource):
     """``spark.readStream.format("anabranch")``, once `spark.dataSource.register(Generator)` has been called.
 
-    Options: ``stream`` (a name that `streams.named` knows), the stream's own parameters, ``tuples`` (where it ends;
-    never, unless given), and ``seed``, ``rate``, ``batch`` and ``partitions`` as in `generate`. ``start`` is the event
-    time of tuple 0, in ISO 8601.
+    Options: ``stream`` (a text that `streams.parse` reads), ``tuples`` (where it ends; never, unless given), and
+    ``seed``, ``rate``, ``batch`` and ``partitions`` as in `generate`. ``start`` is the event time of tuple 0, in ISO
+    8601. The brackets of ``stream`` may hold all of them: ``zipf(z=1.4, rate=2k)``.
     """
 
     @classmethod

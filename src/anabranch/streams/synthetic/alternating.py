@@ -44,9 +44,9 @@ class Alternating(Generated):
 
     name: ClassVar[str] = "alternating"
 
-    n_tuples: int
-    n_keys: int
-    z: float
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
     period: int = 100_000
     n_phases: int = 2
 

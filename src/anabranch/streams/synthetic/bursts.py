@@ -49,9 +49,9 @@ class Bursts(Generated):
 
     name: ClassVar[str] = "bursts"
 
-    n_tuples: int
-    n_keys: int
-    z: float
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
     share: float = 0.3
     length: int = 3000
 

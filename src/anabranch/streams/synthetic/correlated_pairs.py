@@ -50,9 +50,9 @@ class CorrelatedPairs(Generated):
 
     name: ClassVar[str] = "correlated-pairs"
 
-    n_tuples: int
-    n_values: int
-    locality: float
+    n_tuples: int = 1_000_000
+    n_values: int = 6
+    locality: float = 0.8
     padding: int = 0
 
     def __post_init__(self) -> None:

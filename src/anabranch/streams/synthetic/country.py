@@ -51,13 +51,17 @@ class Country(Generated):
 
     name: ClassVar[str] = "country"
 
-    n_tuples: int
-    skew_percent: float
+    n_tuples: int = 1_000_000
+    skew_percent: float = 80.0
     half_skew: bool = False
 
     def __post_init__(self) -> None:
         require_count("n_tuples", self.n_tuples)
         require_number("skew_percent", self.skew_percent, at_least=0.0, at_most=100.0)
+
+    @property
+    def needs_end(self) -> bool:
+        return self.half_skew
 
     def _columns(self, seed: np.uint64, start: int, count: int) -> dict[str, pa.Array]:
         indices = np.empty(count, dtype=np.int32)

@@ -53,10 +53,10 @@ class Drifting(Generated):
 
     name: ClassVar[str] = "drifting"
 
-    n_tuples: int
-    n_keys: int
-    z: float
-    every: int
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
+    every: int = 100_000
 
     def __post_init__(self) -> None:
         require_zipf(self.n_tuples, self.n_keys, self.z)

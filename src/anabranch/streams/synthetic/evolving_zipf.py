@@ -44,14 +44,18 @@ class EvolvingZipf(Generated):
 
     name: ClassVar[str] = "evolving-zipf"
 
-    n_tuples: int
-    n_keys: int
-    z: float
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
     flip: float = 0.8
 
     def __post_init__(self) -> None:
         require_zipf(self.n_tuples, self.n_keys, self.z)
         require_number("flip", self.flip, at_least=0.0, at_most=1.0)
+
+    @property
+    def needs_end(self) -> bool:
+        return True
 
     def _columns(self, seed: np.uint64, start: int, count: int) -> dict[str, pa.Array]:
         keys = zipf_ranks(seed, start, count, n_keys=self.n_keys, z=self.z)

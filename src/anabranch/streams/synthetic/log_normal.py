@@ -34,7 +34,7 @@ class LogNormal(Generated):
     n_tuples
         Length of the stream.
     mu, sigma
-        Mean and standard deviation of the logarithm; sigma is above 0.
+        Mean and standard deviation of the logarithm; sigma is above 0. The defaults are those of `ln1`.
 
     Examples
     --------
@@ -51,9 +51,9 @@ class LogNormal(Generated):
 
     name: ClassVar[str] = "log-normal"
 
-    n_tuples: int
-    mu: float
-    sigma: float
+    n_tuples: int = 1_000_000
+    mu: float = 1.789
+    sigma: float = 2.366
 
     def __post_init__(self) -> None:
         require_count("n_tuples", self.n_tuples)
@@ -70,7 +70,7 @@ class LogNormal(Generated):
     @classmethod
     def ln1(cls, n_tuples: int = 10_000_000) -> LogNormal:
         """The paper's LN1: some 16 000 keys, the top one with 14.71 % of the tuples."""
-        return cls(n_tuples, mu=1.789, sigma=2.366)
+        return cls(n_tuples)
 
     @classmethod
     def ln2(cls, n_tuples: int = 10_000_000) -> LogNormal:

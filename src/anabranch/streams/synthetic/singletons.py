@@ -41,9 +41,9 @@ class Singletons(Generated):
 
     name: ClassVar[str] = "singletons"
 
-    n_tuples: int
-    n_keys: int
-    z: float
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
     share: float = 0.5
 
     def __post_init__(self) -> None:

@@ -45,9 +45,9 @@ class Zipf(Generated):
 
     name: ClassVar[str] = "zipf"
 
-    n_tuples: int
-    n_keys: int
-    z: float
+    n_tuples: int = 1_000_000
+    n_keys: int = 100_000
+    z: float = 1.2
 
     def __post_init__(self) -> None:
         require_zipf(self.n_tuples, self.n_keys, self.z)

@@ -1,8 +1,10 @@
-"""``anabranch groupings``."""
+"""``anabranch groupings`` and ``anabranch streams``."""
 
 from __future__ import annotations
 
-from anabranch import groupings
+import pytest
+
+from anabranch import groupings, streams
 
 
 def test_every_grouping_is_listed_with_its_paper(run):
@@ -40,3 +42,22 @@ def test_a_name_shows_the_parameters_with_their_defaults(run):
 def test_an_unknown_name_suggests_a_known_one(fails):
     assert fails(2, "groupings", "partial-keys") == "no grouping is named 'partial-keys'; did you mean partial-key?"
     assert "there are spillway, key, shuffle" in fails(2, "groupings", "xyzzy")
+
+
+def test_every_stream_is_listed_with_its_parameters_as_they_are_written(run):
+    done = run("streams")
+    assert done.code == 0
+    lines = {line.split()[0]: line for line in done.out.splitlines() if line.strip()}
+    assert set(lines) == {"name", *streams.names()}
+    assert lines["bursts"].endswith(" tuples=1000000, keys=100000, z=1.2, share=0.3, length=3000")
+
+
+@pytest.mark.parametrize("name", streams.names())
+def test_what_a_stream_shows_as_its_defaults_makes_it(run, name):
+    lines = run("streams", name).out.splitlines()
+    assert lines[0].startswith(f"{name}: ")
+    assert streams.parse(lines[2].removeprefix("With its defaults: ")) == streams.named(name)()
+
+
+def test_an_unknown_stream_suggests_a_known_one(fails):
+    assert fails(2, "streams", "zpf") == "no stream is named 'zpf'; did you mean zipf?"
