@@ -1,23 +1,17 @@
-"""Hash sets and counts against Python's own."""
+"""Hash sets against Python's own."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from tests.containers.colliding import COLLIDING
 from tests.drawn import skewed
 
-from anabranch.containers.hash_set import HashSet, KeyCounts, insert
+from anabranch.containers.hash_set import HashSet, insert
 
-# Values that collide in their low bits, the empty mark and its stand-in.
-SPECIAL = [*range(41), *(i << 44 for i in range(201)), 2**63, 2**64 - 1]
-ANY = np.random.default_rng(0).integers(0, 2**64, 400, dtype=np.uint64)
-VALUES = np.random.default_rng(1).permutation(np.concatenate([np.array(SPECIAL, dtype=np.uint64), ANY]))
-streams = skewed(VALUES, most=1_000).map(np.ndarray.tolist)
+streams = skewed(COLLIDING, most=1_000).map(np.ndarray.tolist)
 
 
 @njit
@@ -69,25 +63,3 @@ def test_a_cleared_set_is_empty_and_keeps_its_room():
     assert len(held) == 0
     assert len(held.table) == room
     assert all(inserted(held, list(range(1, 100))))
-
-
-@given(st.lists(streams, max_size=4))
-def test_counts_are_those_of_a_counter(parts):
-    counts, expected = KeyCounts(), Counter()
-    for part in parts:
-        counts.update(np.array(part, dtype=np.uint64))
-        expected.update(part)
-    keys, times = counts.result()
-    assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == expected
-
-
-@pytest.mark.parametrize("n", [511, 512, 513, 1024, 20_000])
-def test_counts_grow(n):
-    values = np.random.default_rng(1).integers(0, 2**64, n, dtype=np.uint64)
-    values[0] = 0
-    counts = KeyCounts()
-    counts.update(values)
-    counts.update(values[: n // 2])
-    keys, times = counts.result()
-    expected = Counter(values.tolist()) + Counter(values[: n // 2].tolist())
-    assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == expected

@@ -15,7 +15,7 @@ from anabranch.printable import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anabranch.simulate import Bound, Settings
+    from anabranch.simulate import LowerBound, Settings
     from anabranch.streams import Stream
 
 # In a narrower terminal streams go over several lines.
@@ -74,7 +74,7 @@ def _bounds(
     vary: Mapping[str, Sequence[Any]],
     fixed: Mapping[str, Any],
     makespans: Sequence[float],
-) -> Iterator[Bound]:
+) -> Iterator[LowerBound]:
     from anabranch.simulate import Settings, bound
 
     for combination in product(*vary.values()):
@@ -84,7 +84,7 @@ def _bounds(
         yield bound(make_stream(**chosen), settings, makespans=makespans)
 
 
-def _show(bounds: Sequence[Bound], json_file: str | None) -> None:
+def _show(bounds: Sequence[LowerBound], json_file: str | None) -> None:
     records = json.dumps([found.record() for found in bounds], indent=1)
     if json_file == "-":
         print_text(records)
@@ -94,7 +94,7 @@ def _show(bounds: Sequence[Bound], json_file: str | None) -> None:
         write_records(records, json_file)
 
 
-def _table(bounds: Sequence[Bound], width: int | None) -> Table:
+def _table(bounds: Sequence[LowerBound], width: int | None) -> Table:
     """One row per bound; on a narrow terminal streams go over several lines, and no figure is cut off."""
     from rich.table import Table
 
@@ -114,7 +114,7 @@ def _table(bounds: Sequence[Bound], width: int | None) -> Table:
     return table
 
 
-def _headings(found: Bound) -> list[str]:
+def _headings(found: LowerBound) -> list[str]:
     headings = ["\n\nstream", "\n\nworkers", "\n\nsources", "tuples/\nworker/\nwindow", "\n\nkeys"]
     headings += ["\nmakespan\nat least", "replication\nat least,\nat that"]
     for at in found.replications[1:]:
@@ -122,7 +122,7 @@ def _headings(found: Bound) -> list[str]:
     return headings
 
 
-def _row(found: Bound, *, narrow: bool) -> list[str]:
+def _row(found: LowerBound, *, narrow: bool) -> list[str]:
     from anabranch.report.units import count
 
     least, *others = found.replications
@@ -135,7 +135,7 @@ def _row(found: Bound, *, narrow: bool) -> list[str]:
     return [name.replace("(", "\n(") if narrow else name, *map(count, sizes), *shown]
 
 
-def _stream_text(found: Bound) -> str:
+def _stream_text(found: LowerBound) -> str:
     """The stream's parameters, or the name of a file."""
     from anabranch.report.headline import value_text
 

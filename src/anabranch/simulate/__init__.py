@@ -1,6 +1,6 @@
 """The simulator: sources, edge, workers and aggregator in one process, on virtual time."""
 
-from anabranch.simulate.lower_bound import Bound, ReplicationBound, bound
+from anabranch.simulate.lower_bound import LowerBound, ReplicationBound, bound
 from anabranch.simulate.result import METRICS, Result, Windows
 from anabranch.simulate.run import simulate
 from anabranch.simulate.settings import Change, Settings
@@ -8,9 +8,9 @@ from anabranch.simulate.sweeps import Cell, sweep
 
 __all__ = [
     "METRICS",
-    "Bound",
     "Cell",
     "Change",
+    "LowerBound",
     "ReplicationBound",
     "Result",
     "Settings",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from anabranch.arrays import I64, U64
-from anabranch.containers.hash_set import HashSet, KeyCounts, insert
+from anabranch.containers.hash_set import HashSet, insert
+from anabranch.containers.key_counts import KeyCounts
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 from anabranch.simulate import source
@@ -45,7 +46,7 @@ class ReplicationBound:
 
 
 @dataclass(frozen=True)
-class Bound:
+class LowerBound:
     """What no grouping can beat on a stream, with workers of equal speed; see `bound`.
 
     Parameters
@@ -98,8 +99,8 @@ def bound(
     *,
     makespans: Sequence[float] = (1.05,),
     progress: Callable[[int], None] | None = None,
-) -> Bound:
-    """Bound makespan and replication from below, for every grouping, in one pass over the stream.
+) -> LowerBound:
+    """LowerBound makespan and replication from below, for every grouping, in one pass over the stream.
 
     When to use it: to see how much there is to gain, before a better grouping is looked for.
 
@@ -209,7 +210,7 @@ def _insert_all(table: U64, size: I64, values: U64) -> None:
 
 def _summed(
     stream: Stream, settings: Settings, windows: list[_Window], tuples: int, n_keys: int, makespans: Sequence[float]
-) -> Bound:
+) -> LowerBound:
     n_workers = settings.n_workers
     n = windows[0].tuples
     share = _share(n, n_workers)
@@ -217,7 +218,7 @@ def _summed(
     described = dict(stream.describe())
     enough = max(min(w.distinct + n_workers - 1, n) / w.distinct for w in windows)
     choices = _choices(windows, share)
-    return Bound(
+    return LowerBound(
         stream=str(described.pop("name")),
         stream_parameters=described,
         workers=n_workers,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from anabranch.arrays import I32, I64, U64
-from anabranch.containers.hash_set import KeyCounts
+from anabranch.containers.key_counts import KeyCounts
 from anabranch.containers.key_table import KeyTable
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping, Plan, Report, Table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64, U64
-from anabranch.containers.hash_set import KeyCounts
+from anabranch.containers.key_counts import KeyCounts
 from anabranch.errors import InputError
 from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.simulate.settings import Settings

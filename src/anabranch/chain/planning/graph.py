@@ -68,12 +68,12 @@ class KeyGraph:
         hops = [_hop(pairs, numbers[2 * i], numbers[2 * i + 1], len(keys[i + 1])) for i, pairs in enumerate(chain)]
         weights, staying = _weights(hops, keys), [np.zeros(len(of), np.int64) for of in keys]
         if spread is not None and any(map(len, spread)):
-            bound = [~np.isin(of, hot) for of, hot in zip(keys, spread, strict=True)]
-            staying[:-1] = [_staying(hop, len(keys[i]), bound[i + 1]) for i, hop in enumerate(hops)]
-            hops = [_bound(hop, bound[i], bound[i + 1]) for i, hop in enumerate(hops)]
-            keys = [of[own] for of, own in zip(keys, bound, strict=True)]
-            weights = [of[own] for of, own in zip(weights, bound, strict=True)]
-            staying = [of[own] for of, own in zip(staying, bound, strict=True)]
+            fixed = [~np.isin(of, hot) for of, hot in zip(keys, spread, strict=True)]
+            staying[:-1] = [_staying(hop, len(keys[i]), fixed[i + 1]) for i, hop in enumerate(hops)]
+            hops = [_between_fixed(hop, fixed[i], fixed[i + 1]) for i, hop in enumerate(hops)]
+            keys = [of[own] for of, own in zip(keys, fixed, strict=True)]
+            weights = [of[own] for of, own in zip(weights, fixed, strict=True)]
+            staying = [of[own] for of, own in zip(staying, fixed, strict=True)]
         starts = np.cumsum([0, *map(len, keys)])
         first = np.concatenate([hop.first + starts[i] for i, hop in enumerate(hops)]).astype(np.int32)
         second = np.concatenate([hop.second + starts[i + 1] for i, hop in enumerate(hops)]).astype(np.int32)
@@ -124,16 +124,16 @@ def _hop(pairs: Pairs, first: NDArray[np.intp], second: NDArray[np.intp], n_seco
     return Hop(left.astype(np.int32), right.astype(np.int32), summed, pairs.total, pairs.scale)
 
 
-def _staying(hop: Hop, n: int, bound: Bools) -> I64:
-    """Tuples of each of `n` first keys whose second key is not bound to a server."""
-    free = ~bound[hop.second]
+def _staying(hop: Hop, n: int, fixed: Bools) -> I64:
+    """Tuples of each of `n` first keys whose second key is not fixed to a server."""
+    free = ~fixed[hop.second]
     return np.bincount(hop.first[free], hop.counts[free], n).astype(np.int64)
 
 
-def _bound(hop: Hop, first: Bools, second: Bools) -> Hop:
-    """The edges whose keys are both bound to a server; keys that are not have no number any more."""
+def _between_fixed(hop: Hop, first: Bools, second: Bools) -> Hop:
+    """The edges whose keys are both fixed to a server; keys that are not have no number any more."""
     kept = first[hop.first] & second[hop.second]
-    numbers = [np.cumsum(bound, dtype=np.int32) - np.int32(1) for bound in (first, second)]
+    numbers = [np.cumsum(fixed, dtype=np.int32) - np.int32(1) for fixed in (first, second)]
     ends = numbers[0][hop.first[kept]], numbers[1][hop.second[kept]]
     return Hop(*ends, hop.counts[kept], hop.total, hop.scale)
 
