@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import cells
-from anabranch.chain import ChainResult, ChainSettings, Pairs, Placement, Servers, plan, simulate_chain
+from anabranch.chain import ChainResult, ChainSettings, Pairs, Placement, Servers, place, simulate_chain
 from anabranch.chain.planning.servers import traffic_of
 from anabranch.groupings import TableGrouping
 from anabranch.hashing import hash_keys
@@ -297,7 +297,7 @@ class Monthly:
         for at in range(1, len(pairs)):
             known = Pairs.faded(pairs[max(0, at - history) : at], FADE)
             some = known.top(max(1, round(share * len(known))))
-            previous = plan(some, n_servers, method=method or self.method, previous=previous, split=split)
+            previous = place(some, n_servers, method=method or self.method, previous=previous, split=split)
             steps.append(act(previous, pairs[at], known))
         return steps
 
@@ -305,7 +305,7 @@ class Monthly:
     def fixed(self, n_servers: int = SERVERS, hashed: bool = False) -> list[Step]:
         """From the second month on: tables from the first, or none."""
         pairs = self.months.pairs
-        placement = plan(pairs[0], n_servers, method="hash" if hashed else self.method)
+        placement = place(pairs[0], n_servers, method="hash" if hashed else self.method)
         return [act(placement, each) for each in pairs[1:]]
 
     def mean(self, steps: list[Step], since: int = 0) -> float:
@@ -495,7 +495,7 @@ class Monthly:
         parts = [Pairs.exact(*(column[at : at + 10_000] for column in columns)) for at in range(0, 40_000, 10_000)]
         previous, same = None, True
         for at in (1, 2, 3):
-            previous = plan(parts[at - 1], 4, method=self.method, previous=previous or Placement.hashed(2, 4))
+            previous = place(parts[at - 1], 4, method=self.method, previous=previous or Placement.hashed(2, 4))
             step, period = act(previous, parts[at]), result.periods[at]
             same &= bool(np.allclose([step.locality, *step.makespans], [period.locality, *period.makespans]))
         verdict = self.claims.check("the same as simulate_chain", same)
@@ -511,8 +511,8 @@ def costs(claims: Claims, method: str) -> list[str]:
     methods = sorted({method, "greedy"})
     seconds = {}
     for each in methods:
-        plan(pairs.top(1000), SERVERS, method=each)
-        seconds[each] = best(lambda each=each: plan(pairs, SERVERS, method=each))
+        place(pairs.top(1000), SERVERS, method=each)
+        seconds[each] = best(lambda each=each: place(pairs, SERVERS, method=each))
     lines = [
         "## What it costs",
         "",

@@ -16,7 +16,7 @@ from dev.cluster import Cluster
 
 from anabranch.chain.spark.hop_report import hop_reports
 from anabranch.chain.spark.metrics import locality_of
-from anabranch.chain.spark.settings import ChainSettings
+from anabranch.chain.spark.settings import TaskSettings
 from anabranch.chain.spark.steering import seats_of
 from anabranch.chain.spark.tables import tables_of
 from anabranch.spark import Ledger
@@ -93,7 +93,7 @@ def test_workers_of_operators_in_a_row_say_on_which_host_they_are(
     reports = hop_reports(ledger, query, 1)
     hosts = {report.host.rpartition("/")[2] for report in reports}
     assert len(hosts) > 1 and hosts <= set(cluster.hosts)
-    seats, decided = seats_of(ChainSettings(2, 3), reports), tables_of(ledger, query, 1)
+    seats, decided = seats_of(TaskSettings(2, 3), reports), tables_of(ledger, query, 1)
     assert seats is not None and seats.n_servers == len(hosts)
     # What the manager made of the first batch's pairs and hosts is what happened in it.
     assert decided is not None

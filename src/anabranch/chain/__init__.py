@@ -1,7 +1,7 @@
 """Operators in a row, each with its own key: correlated keys share servers, so that tuples stay where they are.
 
-`plan` and `Manager` make routing tables, `simulate_chain` says what they are worth, and `chain` runs operators in a row
-on Spark. Only what runs on Spark needs PySpark.
+`place` and `Manager` make routing tables, `simulate_chain` says what they are worth, and `chain` runs operators in a
+row on Spark. Only what runs on Spark needs PySpark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch.chain.planning import (
     Placement,
     Seats,
     Servers,
-    plan,
+    place,
 )
 from anabranch.chain.simulation.result import CHAIN_METRICS, ChainResult, Period
 from anabranch.chain.simulation.run import simulate_chain
@@ -49,7 +49,7 @@ __all__ = [
     "answers_of",
     "chain",
     "chain_metrics",
-    "plan",
+    "place",
     "simulate_chain",
 ]
 

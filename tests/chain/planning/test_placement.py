@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.chain import Pairs, Placement, plan
+from anabranch.chain import Pairs, Placement, place
 from anabranch.errors import ConfigError, SnapshotError
 from anabranch.hashing import hash_keys
 
@@ -22,7 +22,7 @@ def some_pairs(seed: int = 0) -> Pairs:
 @settings(max_examples=10)
 @given(n_servers=st.integers(1, 9), seed=st.integers(0, 5))
 def test_keys_outside_the_tables_go_by_hash(n_servers, seed):
-    placement = plan(some_pairs(), n_servers, method="greedy", seed=seed)
+    placement = place(some_pairs(), n_servers, method="greedy", seed=seed)
     hashed = Placement.hashed(2, n_servers, seed)
     for router, plain in zip(placement.routers(), hashed.routers(), strict=True):
         assert np.array_equal(router.route(KEYS[300:]), plain.route(KEYS[300:]))
@@ -36,7 +36,7 @@ def test_operators_hash_independently():
 
 
 def test_bytes_hold_all_of_it():
-    placement = plan([some_pairs(1), some_pairs(2)], 4, method="greedy", seed=3)
+    placement = place([some_pairs(1), some_pairs(2)], 4, method="greedy", seed=3)
     again = Placement.unpack(placement.pack())
     assert again.pack() == placement.pack()
     assert again.tables == placement.tables
@@ -51,7 +51,7 @@ def test_bytes_hold_all_of_it():
 
 
 def test_what_moves_is_what_is_routed_elsewhere():
-    before, after = (plan(some_pairs(seed), 4, method="greedy") for seed in (1, 2))
+    before, after = (place(some_pairs(seed), 4, method="greedy") for seed in (1, 2))
     for operator, changed in enumerate(before.moved(after, [KEYS, KEYS])):
         routes = [placement.routers()[operator].route(KEYS) for placement in (before, after)]
         assert np.array_equal(changed, routes[0] != routes[1])
@@ -61,7 +61,7 @@ def test_what_moves_is_what_is_routed_elsewhere():
 def test_uncounted_tuples_are_local_by_chance():
     pairs = some_pairs()
     more = Pairs(pairs.first, pairs.second, pairs.counts, 2 * pairs.total)
-    placement = plan(pairs, 4, method="greedy")
+    placement = place(pairs, 4, method="greedy")
     (locality,), loads = placement.measured([more])
     assert locality == pytest.approx((placement.locality[0] + 1 / 4) / 2)
     assert loads.sum(axis=1).tolist() == pytest.approx([more.total] * 2)

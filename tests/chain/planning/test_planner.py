@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.chain import METHODS, Pairs, Placement, plan
+from anabranch.chain import METHODS, Pairs, Placement, place
 from anabranch.chain.planning.packing import pack
 from anabranch.errors import ConfigError, InputError, MissingExtraError
 from anabranch.groupings import TableGrouping
@@ -60,7 +60,7 @@ def tables(placement: Placement) -> list[dict[int, int]]:
 @given(counts=graphs, n_servers=st.integers(1, 7), alpha=st.sampled_from([1.0, 1.03, 1.5]))
 def test_every_operator_is_within_alpha_where_its_heavy_keys_let_it(method, counts, n_servers, alpha):
     pairs = pairs_of(counts)
-    placement = plan(pairs, n_servers, alpha=alpha, method=method)
+    placement = place(pairs, n_servers, alpha=alpha, method=method)
     for loads, column in zip(placement.loads, ("first", "second"), strict=True):
         assert loads.sum() == pytest.approx(pairs.total)
         assert loads.max() <= pack(weights_of(pairs, column), n_servers, alpha).limit
@@ -72,15 +72,15 @@ def test_with_many_keys_both_operators_are_within_alpha(method, n_servers):
     rng = np.random.default_rng(1)
     left = rng.integers(0, 400, 200_000)
     pairs = Pairs.exact(FIRST[left], SECOND[(left + rng.integers(0, 5, len(left))) % 400])
-    assert max(plan(pairs, n_servers, method=method).makespans) <= 1.03
+    assert max(place(pairs, n_servers, method=method).makespans) <= 1.03
 
 
 def test_a_key_too_heavy_for_a_server_is_named():
     pairs = pairs_of({(0, 0): 500, (0, 1): 400, (1, 2): 100, (2, 3): 100, (3, 4): 100})
-    placement = plan(pairs, 3, method="greedy")
+    placement = place(pairs, 3, method="greedy")
     assert placement.heavy[0].tolist() == [int(FIRST[0])]
     assert placement.heavy[1].tolist() == [int(SECOND[0])]
-    alone = plan(pairs_of({(i, i): 10 for i in range(9)}), 3, method="greedy")
+    alone = place(pairs_of({(i, i): 10 for i in range(9)}), 3, method="greedy")
     assert [len(keys) for keys in alone.heavy] == [0, 0]
 
 
@@ -92,7 +92,7 @@ def test_the_same_pairs_in_any_order_give_the_same_tables(method):
     pairs = random_pairs(20_000, 3)
     order = np.random.default_rng(0).permutation(len(pairs))
     shuffled = Pairs(pairs.first[order], pairs.second[order], pairs.counts[order], pairs.total)
-    one, two = (plan(each, 5, method=method, seed=4) for each in (pairs, shuffled))
+    one, two = (place(each, 5, method=method, seed=4) for each in (pairs, shuffled))
     assert one.pack() == two.pack()
 
 
@@ -100,7 +100,7 @@ def test_a_pair_given_twice_counts_twice():
     pairs = random_pairs(2_000, 5)
     halves = Pairs(*(np.concatenate([x, x]) for x in (pairs.first, pairs.second, pairs.counts)), 2 * pairs.total)
     twice = Pairs(pairs.first, pairs.second, 2 * pairs.counts, 2 * pairs.total)
-    assert plan(halves, 4, method="greedy").pack() == plan(twice, 4, method="greedy").pack()
+    assert place(halves, 4, method="greedy").pack() == place(twice, 4, method="greedy").pack()
 
 
 # --- locality
@@ -137,7 +137,7 @@ def test_tiny_plans_beside_the_best_there_is(method, counts, n_servers, alpha):
     pairs = pairs_of(counts)
     limits = [pack(weights_of(pairs, column), n_servers, alpha).limit for column in ("first", "second")]
     best = best_locality(counts, n_servers, limits)
-    found = plan(pairs, n_servers, alpha=alpha, method=method).locality[0] * pairs.total
+    found = place(pairs, n_servers, alpha=alpha, method=method).locality[0] * pairs.total
     # One that is better breaks the limits; half of the best is far from it, but no chance.
     assert best / 2 - 1e-6 <= found <= best + 1e-6
 
@@ -146,7 +146,7 @@ def test_tiny_plans_beside_the_best_there_is(method, counts, n_servers, alpha):
 @pytest.mark.parametrize("n_servers", [2, 3, 6])
 def test_keys_that_only_occur_together_stay_together(method, n_servers):
     counts = {(i, i): 100 + i % 7 for i in range(40 * n_servers)}
-    placement = plan(pairs_of(counts), n_servers, method=method)
+    placement = place(pairs_of(counts), n_servers, method=method)
     assert placement.locality == (1.0,)
     assert max(placement.makespans) <= 1.03
 
@@ -154,7 +154,7 @@ def test_keys_that_only_occur_together_stay_together(method, n_servers):
 @planners
 def test_planned_is_above_hash_and_hash_above_worst(method):
     pairs = random_pairs(30_000, 1)
-    planned, hashed, worst = (plan(pairs, 6, method=each).locality[0] for each in (method, "hash", "worst"))
+    planned, hashed, worst = (place(pairs, 6, method=each).locality[0] for each in (method, "hash", "worst"))
     assert worst < hashed < 0.3 < planned
     assert hashed == pytest.approx(1 / 6, abs=0.1)
 
@@ -162,7 +162,7 @@ def test_planned_is_above_hash_and_hash_above_worst(method):
 @pytest.mark.parametrize("method", [*PLANNERS, "hash", "worst"])
 def test_what_is_promised_is_what_the_tables_do(method):
     pairs = random_pairs(5_000, 2).top(700)
-    placement = plan(pairs, 4, method=method)
+    placement = place(pairs, 4, method=method)
     locality, loads = placement.measured([pairs])
     assert locality == pytest.approx(placement.locality)
     assert np.allclose(loads, placement.loads)
@@ -170,12 +170,12 @@ def test_what_is_promised_is_what_the_tables_do(method):
 
 def test_hash_has_no_table_and_worst_is_balanced():
     pairs = random_pairs(20_000, 1)
-    assert tables(plan(pairs, 4, method="hash")) == [{}, {}]
-    greedy, worst = plan(pairs, 4, method="greedy"), plan(pairs, 4, method="worst")
+    assert tables(place(pairs, 4, method="hash")) == [{}, {}]
+    greedy, worst = place(pairs, 4, method="greedy"), place(pairs, 4, method="worst")
     assert np.array_equal(np.sort(greedy.loads), np.sort(worst.loads))
     together = {(i, i): 10 for i in range(40)}
-    assert plan(pairs_of(together), 4, method="worst").locality == (0.0,)
-    assert plan(pairs_of(together), 1, method="worst").locality == (1.0,)
+    assert place(pairs_of(together), 4, method="worst").locality == (0.0,)
+    assert place(pairs_of(together), 1, method="worst").locality == (1.0,)
 
 
 # --- chains and what was there before
@@ -186,7 +186,7 @@ def test_an_operator_in_the_middle_has_one_table(method):
     third = hash_keys(np.arange(2_000, 2_400))
     counts = {(i, i): 50 for i in range(120)}
     chain = [pairs_of(counts), pairs_of(counts, SECOND, third)]
-    placement = plan(chain, 3, method=method)
+    placement = place(chain, 3, method=method)
     assert [len(table.keys) for table in placement.tables] == [120, 120, 120]
     assert placement.locality == (1.0, 1.0)
     assert max(placement.makespans) <= 1.03
@@ -196,11 +196,11 @@ def test_an_operator_in_the_middle_has_one_table(method):
 @planners
 def test_servers_keep_their_numbers_where_little_has_changed(method):
     pairs = random_pairs(20_000, 1)
-    before = plan(pairs, 5, method=method)
-    again = plan(pairs, 5, method=method, seed=9, previous=before)
+    before = place(pairs, 5, method=method)
+    again = place(pairs, 5, method=method, seed=9, previous=before)
     keys = [table.keys for table in before.tables]
     moved = sum(int(changed.sum()) for changed in before.moved(again, keys))
-    unnumbered = plan(pairs, 5, method=method, seed=9)
+    unnumbered = place(pairs, 5, method=method, seed=9)
     assert moved <= sum(int(changed.sum()) for changed in before.moved(unnumbered, keys))
     if method == "greedy":
         assert moved == 0
@@ -209,10 +209,10 @@ def test_servers_keep_their_numbers_where_little_has_changed(method):
 @planners
 def test_servers_take_the_numbers_that_they_had_whatever_these_were(method):
     pairs = random_pairs(5_000, 1)
-    found = plan(pairs, 5, method=method)
+    found = place(pairs, 5, method=method)
     tables = tuple(TableGrouping(table.keys, (table.workers + 2) % 5) for table in found.tables)
     before = replace(found, tables=tables)
-    again = plan(pairs, 5, method=method, previous=before)
+    again = place(pairs, 5, method=method, previous=before)
     keys = [table.keys for table in tables]
     assert not any(changed.any() for changed in before.moved(again, keys))
     assert all(changed.any() for changed in before.moved(found, keys))
@@ -223,7 +223,7 @@ def test_a_placement_of_another_size_is_no_previous_one():
     with pytest.raises(
         ConfigError, match="previous must be a placement of 2 operators on 3 servers, got one of 2 on 4"
     ):
-        plan(pairs, 3, method="greedy", previous=Placement.hashed(2, 4))
+        place(pairs, 3, method="greedy", previous=Placement.hashed(2, 4))
 
 
 # --- edges
@@ -231,8 +231,8 @@ def test_a_placement_of_another_size_is_no_previous_one():
 
 def test_nothing_known_is_hash():
     nothing = Pairs.pooled([])
-    assert tables(plan(nothing, 3, method="greedy")) == [{}, {}]
-    assert plan(nothing, 3, method="greedy").makespans == (1.0, 1.0)
+    assert tables(place(nothing, 3, method="greedy")) == [{}, {}]
+    assert place(nothing, 3, method="greedy").makespans == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_nothing_known_is_hash():
 )
 def test_wrong_parameters_are_refused(parameters, message):
     with pytest.raises(ConfigError, match=message):
-        plan(random_pairs(10, 0), **{"n_servers": 2, "method": "greedy", **parameters})
+        place(random_pairs(10, 0), **{"n_servers": 2, "method": "greedy", **parameters})
 
 
 def test_a_chain_without_pairs_is_refused():
     with pytest.raises(InputError, match="at least two operators"):
-        plan([], 3)
+        place([], 3)
 
 
 def test_without_pymetis_the_error_names_the_extra_and_the_way_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(MissingExtraError, match=r"install anabranch\[locality\], or use method='greedy'"):
-        plan(random_pairs(100, 0), 3, method="metis")
+        place(random_pairs(100, 0), 3, method="metis")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.chain import Pairs, Placement, Seats, plan
+from anabranch.chain import Pairs, Placement, Seats, place
 from anabranch.errors import InputError
 from anabranch.groupings import TableGrouping
 
@@ -24,7 +24,7 @@ def test_routes_to_workers_and_to_their_servers_agree(seed, n_workers, n_hosts, 
     chain = [pairs(seed + i) for i in range(operators - 1)]
     now = Placement.hashed(operators, n_workers, seed)
     on_servers = seats.by_server(now, chain)
-    planned = plan(chain, seats.n_servers, method="greedy", seed=seed, previous=on_servers)
+    planned = place(chain, seats.n_servers, method="greedy", seed=seed, previous=on_servers)
     on_workers = seats.by_worker(planned, now)
     assert (on_servers.n_servers, on_workers.n_servers) == (seats.n_servers, n_workers)
     for operator, own in enumerate(seats.servers):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.chain import KeyGraph, Manager, Pairs, Placement, Seats, plan
+from anabranch.chain import KeyGraph, Manager, Pairs, Placement, Seats, place
 from anabranch.chain.planning import splitting
 from anabranch.chain.planning.splitting import in_pieces
 from anabranch.errors import ConfigError
@@ -50,10 +50,10 @@ def test_pieces_keep_all_tuples_and_are_as_heavy_as_each_other(chain, n_servers)
 def test_an_operator_is_balanced_whatever_its_keys_weigh(chain, n_servers, method, share):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splitting, "HOT", share)
-        whole = plan(chain, n_servers, alpha=1.2, method=method)
-        parts = plan(chain, n_servers, alpha=1.2, method=method, split=True)
+        whole = place(chain, n_servers, alpha=1.2, method=method)
+        parts = place(chain, n_servers, alpha=1.2, method=method, split=True)
         shuffled = [Pairs(one.first[::-1], one.second[::-1], one.counts[::-1], one.total) for one in chain]
-        again = plan(shuffled, n_servers, alpha=1.2, method=method, split=True)
+        again = place(shuffled, n_servers, alpha=1.2, method=method, split=True)
     assert again.tables == parts.tables
     assert parts.tables[0].split_keys.tolist() == whole.heavy[0].tolist()
     for table, weights in zip(parts.tables[1:], (_weights(chain[0]), _weights(chain[1])), strict=True):
@@ -77,7 +77,7 @@ def test_tuples_of_spread_keys_stay_where_they_are(chain, n_servers):
     """Where all keys behind the first operator are spread, nothing crosses the network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splitting, "HOT", 0.0)
-        parts = plan(chain, n_servers, method="greedy", split=True)
+        parts = place(chain, n_servers, method="greedy", split=True)
     assert parts.locality == pytest.approx((1.0, 1.0))
     assert np.allclose(parts.loads, parts.loads[0])
     senders = np.arange(n_servers, dtype=np.int32)
@@ -96,7 +96,7 @@ def hot(share: float, n: int = 40_000) -> Pairs:
 
 def test_a_hot_key_keeps_no_server_busy_alone():
     pairs, key = hot(0.5), KEYS[999]
-    whole, parts = (plan(pairs, 6, method="greedy", split=split) for split in (False, True))
+    whole, parts = (place(pairs, 6, method="greedy", split=split) for split in (False, True))
     assert whole.makespans[1] > 2.9 and parts.makespans[1] <= 1.03
     assert whole.locality[0] < 0.6 and parts.locality[0] > 0.95
     assert key in parts.tables[1].split_keys and parts.heavy[1].tolist() == [key]
@@ -107,7 +107,7 @@ def test_a_hot_key_keeps_no_server_busy_alone():
     received = parts.routers()[1].route_from(second, sent)
     assert np.bincount(received, minlength=6).max() * 6 / pairs.total < 1.04
     assert (sent == received).mean() == pytest.approx(parts.locality[0])
-    only_first = plan(pairs, 6, method="greedy", split=[0])
+    only_first = place(pairs, 6, method="greedy", split=[0])
     assert only_first.tables[1] == whole.tables[1]
     packed = Placement.unpack(parts.pack())
     assert packed.tables[1] == parts.tables[1]
@@ -120,7 +120,7 @@ def test_what_spread_keys_bring_is_evened_out_by_the_other_keys(seed, z, n_keys)
     region = rng.zipf(z, 20_000) % n_keys
     own, any_tag = (region * 7 + rng.integers(0, 3, 20_000)) % n_keys, rng.zipf(1.2 + 0.1 * (z == 1.5), 20_000) % n_keys
     tag = np.where(rng.random(20_000) < 0.5, own, any_tag)
-    parts = plan(Pairs.exact(hash_keys(region), hash_keys(2000 + tag)), 6, method="greedy", split=True)
+    parts = place(Pairs.exact(hash_keys(region), hash_keys(2000 + tag)), 6, method="greedy", split=True)
     assert len(parts.tables[1].split_keys)
     assert parts.makespans[1] <= 1.03
 
@@ -136,7 +136,7 @@ def test_what_spread_keys_bring_is_evened_out_by_the_other_keys(seed, z, n_keys)
 def test_a_spread_key_is_with_every_worker_that_sends_and_on_its_server(hosts):
     pairs, key = hot(0.5), KEYS[999]
     seats = Seats.of(hosts)
-    parts = plan(pairs, 3, method="greedy", split=True)
+    parts = place(pairs, 3, method="greedy", split=True)
     workers = seats.by_worker(parts, Placement.hashed(2, 6))
     assert workers.tables[1].split_keys.tolist() == parts.tables[1].split_keys.tolist()
     for sender, server in enumerate(seats.servers[0]):
@@ -154,7 +154,7 @@ def test_a_heavy_key_of_the_first_operator_stays_split_on_workers_and_back():
     pairs = hot(0.5)
     turned = Pairs(pairs.second, pairs.first, pairs.counts, pairs.total)
     seats = Seats.of([["a", "b", "c"] * 2] * 2)
-    parts = plan(turned, 3, method="greedy", split=[0])
+    parts = place(turned, 3, method="greedy", split=[0])
     assert parts.tables[0].split_keys.tolist() == [KEYS[999]]
     back = seats.by_server(seats.by_worker(parts, Placement.hashed(2, 6)), [turned])
     assert back.measured([turned])[0] == pytest.approx(parts.measured([turned])[0])
@@ -164,11 +164,11 @@ def test_a_heavy_key_of_the_first_operator_stays_split_on_workers_and_back():
 @pytest.mark.parametrize("split", ["yes", [2], [-1], [0.5]])
 def test_operators_that_are_not_there_cannot_be_split(split):
     with pytest.raises(ConfigError, match="split must be True, False or numbers of operators from 0 to 1, got"):
-        plan(hot(0.5), 3, method="greedy", split=split)
+        place(hot(0.5), 3, method="greedy", split=split)
 
 
 def test_the_worst_tables_split_nothing():
-    assert plan(hot(0.5), 3, method="worst", split=True).tables == plan(hot(0.5), 3, method="worst").tables
+    assert place(hot(0.5), 3, method="worst", split=True).tables == place(hot(0.5), 3, method="worst").tables
 
 
 def test_a_manager_who_may_split_does_and_then_rests():

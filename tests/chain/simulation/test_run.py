@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.chain import ChainSettings, Pairs, Placement, Servers, plan, simulate_chain
+from anabranch.chain import ChainSettings, Pairs, Placement, Servers, place, simulate_chain
 from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.streams import CorrelatedPairs, Stream, Zipf
@@ -53,7 +53,7 @@ def test_each_period_is_routed_by_the_tables_of_the_one_before():
         loads = [np.bincount(of, minlength=4) for of in routes]
         assert period.makespans == pytest.approx([of.max() / of.mean() for of in loads])
         assert period.predicted == pytest.approx(predicted, nan_ok=True)
-        placement = plan(Pairs.exact(first[mine], second[mine]), 4, method="greedy", previous=placement)
+        placement = place(Pairs.exact(first[mine], second[mine]), 4, method="greedy", previous=placement)
         predicted = placement.locality[0]
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from anabranch.aggregates import Count, DistinctCount, Sum, TopK
-from anabranch.chain import Manager, Pairs, Reconfiguration, answers_of, chain, plan
+from anabranch.chain import Manager, Pairs, Reconfiguration, answers_of, chain, place
 from anabranch.chain.spark.hop_report import hop_reports
 from anabranch.chain.spark.metrics import chain_metrics
 from anabranch.chain.spark.tables import tables_of
@@ -178,7 +178,7 @@ def test_a_placement_made_beforehand_is_in_force_from_the_start_and_may_split_ho
     folder = write_files(tmp_path / "files", [with_hot_tag(posts(1))])
     sample = with_hot_tag(posts(2))
     pairs = Pairs.exact(hash_keys(sample["region"]), hash_keys(sample["tag"]))
-    placement = plan(pairs, 3, method="greedy", split=True)
+    placement = place(pairs, 3, method="greedy", split=True)
     # There are 60 tags: each has more than a hundredth of a server's share.
     assert placement.tables[1].split_keys.tolist() == sorted(np.unique(pairs.second).tolist())
     begun = chain(
@@ -245,9 +245,9 @@ def test_what_cannot_be_a_chain_is_refused(spark, tmp_path):
     ]:
         with pytest.raises(error, match=message):
             build()
-    small = plan(Pairs.exact(*np.ones((2, 3), np.uint64)), 3, method="greedy")
+    small = place(Pairs.exact(*np.ones((2, 3), np.uint64)), 3, method="greedy")
     with pytest.raises(ConfigError, match="placement must be for 2 operators on 2 workers, got one for 2 on 3"):
         chain(df, 2, placement=small).then("region", n=Count()).then("tag", n=Count()).answers()
-    split = plan(Pairs.exact(hash_keys([1] * 4), hash_keys([1] * 4)), 2, method="greedy", split=True)
+    split = place(Pairs.exact(hash_keys([1] * 4), hash_keys([1] * 4)), 2, method="greedy", split=True)
     with pytest.raises(ConfigError, match="placement must not split keys of the stateful step 0"):
         replace(begun.settings, steps=(0,), placement=split)

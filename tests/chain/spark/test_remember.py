@@ -21,7 +21,7 @@ from anabranch.aggregates import Count, Sum
 from anabranch.chain import Placement, Reconfiguration, chain
 from anabranch.chain.spark.hop_report import hop_reports
 from anabranch.chain.spark.remember import Remember
-from anabranch.chain.spark.settings import ChainSettings, Operator
+from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.step import Step
 from anabranch.chain.spark.tables import Tables, placement_name, tables_of
 from anabranch.errors import ConfigError, InputError
@@ -195,7 +195,7 @@ class Map(dict[Any, Any]):
 class Slot:
     """What Spark does for a slot: an attempt at a batch works on a copy of the state, and may be committed."""
 
-    def __init__(self, settings: ChainSettings, operators: tuple[Operator, ...], number: int) -> None:
+    def __init__(self, settings: TaskSettings, operators: tuple[Operator, ...], number: int) -> None:
         self.number, self.worker = number, Remember(operators, 0, settings)
         self.state: dict[str, Any] = {}
 
@@ -233,7 +233,7 @@ def on(worker: int) -> Placement:
     return Placement(2, tables, (0.5,), np.zeros((2, 2)), (nothing, nothing))
 
 
-def slots_of_step(settings: ChainSettings) -> list[Slot]:
+def slots_of_step(settings: TaskSettings) -> list[Slot]:
     step = Step(smooth, STATES, SENDS, ("likes",))
     operators = (
         Operator("step", Summary(("tag",), ()), ("tag", "likes"), (), step),
@@ -242,13 +242,13 @@ def slots_of_step(settings: ChainSettings) -> list[Slot]:
     return [Slot(settings, operators, number) for number in range(2)]
 
 
-def settle(settings: ChainSettings, batch: int, tables: Tables) -> None:
+def settle(settings: TaskSettings, batch: int, tables: Tables) -> None:
     Ledger(str(settings.ledger)).settle("q", f"{batch:012d}/tables", tables.pack())
 
 
 def test_attempts_that_fail_or_run_twice_leave_what_one_would(tmp_path, monkeypatch):
     """A key moves from worker 0 to worker 1 in batch 1; any attempt may run again, its rows in another order."""
-    settings = ChainSettings(2, 2, str(tmp_path), steps=(0,), placement=on(0))
+    settings = TaskSettings(2, 2, str(tmp_path), steps=(0,), placement=on(0))
     slots, ledger = slots_of_step(settings), Ledger(str(tmp_path))
     ledger.settle("q", placement_name(1), on(1).pack())
     for batch, tables in enumerate([Tables(), Tables(version=1), Tables(version=1)]):

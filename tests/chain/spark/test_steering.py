@@ -13,7 +13,7 @@ from anabranch.chain import Manager, Pairs, Placement
 from anabranch.chain.spark import steering
 from anabranch.chain.spark.hop_report import HopReport, hop_reports
 from anabranch.chain.spark.metrics import locality_of
-from anabranch.chain.spark.settings import ChainSettings, Reconfiguration
+from anabranch.chain.spark.settings import Reconfiguration, TaskSettings
 from anabranch.chain.spark.steering import settle
 from anabranch.chain.spark.tables import (
     FIRST,
@@ -33,12 +33,12 @@ KEYS = np.random.default_rng(0).integers(0, 2**64, (2, 40), dtype=np.uint64)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> ChainSettings:
-    return ChainSettings(2, 4, str(tmp_path / "ledger"), reconfiguration=Reconfiguration(every=2))
+def settings(tmp_path: Path) -> TaskSettings:
+    return TaskSettings(2, 4, str(tmp_path / "ledger"), reconfiguration=Reconfiguration(every=2))
 
 
 @pytest.fixture
-def ledger(settings: ChainSettings) -> Ledger:
+def ledger(settings: TaskSettings) -> Ledger:
     return Ledger(str(settings.ledger))
 
 
@@ -131,7 +131,7 @@ def test_a_planner_that_fails_changes_nothing_and_says_so(settings, ledger, monk
 def test_the_source_never_raises(tmp_path, monkeypatch, capsys):
     (tmp_path / "ledger").write_text("in the way")
     monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", 3, 0)))
-    reader = steering._TablesReader(ChainSettings(2, 2, str(tmp_path / "ledger")))
+    reader = steering._TablesReader(TaskSettings(2, 2, str(tmp_path / "ledger")))
     assert [batch[UNWRITTEN].to_pylist() for batch in reader.read(InputPartition(0))] == [[1]]
     assert f"WARN anabranch: ledger {tmp_path}/ledger was not written" in capsys.readouterr().err
 

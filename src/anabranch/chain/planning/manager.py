@@ -11,7 +11,7 @@ import numpy as np
 from anabranch.arrays import U64
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.chain.planning.placement import Placement
-from anabranch.chain.planning.planner import plan
+from anabranch.chain.planning.planner import place
 from anabranch.chain.planning.servers import Servers, traffic_of
 from anabranch.errors import ConfigError
 
@@ -58,7 +58,7 @@ class Manager:
     Parameters
     ----------
     n_servers, alpha, method, seed, split
-        As in `plan`.
+        As in `place`.
     servers, padding
         What tuples cost, and how many bytes each carries.
     state_bytes
@@ -121,7 +121,7 @@ class Manager:
         now = Placement.hashed(len(chain) + 1, self.n_servers, self.seed) if previous is None else previous.placement
         now.check(chain)
         chosen = {name: getattr(self, name) for name in ("alpha", "method", "seed", "split")}
-        candidate = plan(chain, self.n_servers, previous=now, **chosen)
+        candidate = place(chain, self.n_servers, previous=now, **chosen)
         locality_now = float(np.mean(now.measured(recent)[0]))
         trust = self._trust(previous, locality_now)
         period = _tuples(recent) / max(_tuples(chain), 1.0)

@@ -21,7 +21,7 @@ from anabranch.groupings import TableGrouping
 METHODS = ("metis", "greedy", "hash", "worst")
 
 
-def plan(
+def place(
     pairs: Pairs | Sequence[Pairs],
     n_servers: int,
     *,
@@ -70,7 +70,7 @@ def plan(
     >>> first = np.array([asia, asia, asia, oceania, oceania, oceania])
     >>> second = np.array([java, ruby, python, java, ruby, python])
     >>> pairs = Pairs.exact(first, second, np.array([3463, 2011, 1131, 1230, 890, 4119]))
-    >>> found = plan(pairs, n_servers=2, method="greedy", alpha=1.2)
+    >>> found = place(pairs, n_servers=2, method="greedy", alpha=1.2)
     >>> asia_on, oceania_on = found.routers()[0].route(np.array([asia, oceania])).tolist()
     >>> found.routers()[1].route(np.array([java, ruby, python])).tolist() == [asia_on, asia_on, oceania_on]
     True

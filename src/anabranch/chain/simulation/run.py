@@ -11,7 +11,7 @@ import numpy as np
 
 import anabranch
 from anabranch.arrays import I32, U64
-from anabranch.chain.planning import PairCounts, Pairs, Placement, plan
+from anabranch.chain.planning import PairCounts, Pairs, Placement, place
 from anabranch.chain.planning.manager import Decision
 from anabranch.chain.planning.servers import traffic_of
 from anabranch.chain.simulation.result import ChainResult, Period
@@ -132,7 +132,7 @@ class _Run:
         else:
             s = self.settings
             chosen = {name: getattr(s, name) for name in ("alpha", "method", "seed", "split")}
-            new = plan(chain, s.n_servers, previous=self.placement, **chosen)
+            new = place(chain, s.n_servers, previous=self.placement, **chosen)
         tables = zip(self.placement.tables, new.tables, strict=True)
         known = [np.union1d(before.keys, after.keys) for before, after in tables]
         self.moved = sum(int(changed.sum()) for changed in self.placement.moved(new, known))

@@ -24,7 +24,7 @@ class ChainSettings:
     n_servers
         Servers; each has a worker of every operator.
     method
-        How tables are made; see `anabranch.chain.plan`. "hash" makes none.
+        How tables are made; see `anabranch.chain.place`. "hash" makes none.
     mode
         "online": new tables after every period, from the pairs of the last ones. "offline": once, after the first.
     period, period_s
@@ -38,7 +38,7 @@ class ChainSettings:
     alpha
         How far above the mean the load of a server may be, for each operator, in a plan.
     split
-        Whether plans put hot keys on several servers; see `anabranch.chain.plan`.
+        Whether plans put hot keys on several servers; see `anabranch.chain.place`.
     careful
         Online: new tables take effect only where the manager expects them to pay. Otherwise always.
     padding

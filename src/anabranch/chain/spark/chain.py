@@ -19,7 +19,7 @@ from anabranch.chain.spark.aggregator import BLOBS, MergeAll, Tag
 from anabranch.chain.spark.edge import ROWS, Enter
 from anabranch.chain.spark.operator import Operate
 from anabranch.chain.spark.remember import Remember
-from anabranch.chain.spark.settings import ChainSettings, Function, Operator, Reconfiguration, identity
+from anabranch.chain.spark.settings import Function, Operator, Reconfiguration, TaskSettings, identity
 from anabranch.chain.spark.step import Step, Update
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
@@ -97,7 +97,7 @@ def chain(
     check_dataframe(df)
     if reconfiguration is not None and ledger is None:
         raise ConfigError("reconfiguration needs a ledger, without which nothing is learned; name a folder for it")
-    settings = ChainSettings(
+    settings = TaskSettings(
         # `answers` counts them.
         2,
         parallelism(df.sparkSession) if n_workers is None else n_workers,
@@ -142,7 +142,7 @@ class Chain:
     """Operators in a row; made by `chain`. Add operators with `then` and steps with `map`, and take the `answers`."""
 
     df: DataFrame
-    settings: ChainSettings
+    settings: TaskSettings
     placement: Placement | None = None
     stages: tuple[_Stage, ...] = field(default=())
 
@@ -296,7 +296,7 @@ class Chain:
             operators.append(Operator(stage.name, summary, later, between, stage.step))
         return tuple(reversed(operators))
 
-    def _warm_up(self, settings: ChainSettings) -> None:
+    def _warm_up(self, settings: TaskSettings) -> None:
         """Compile kernels once, here: on one machine all Python workers then find them compiled."""
         load(TableGrouping(np.arange(4, dtype=np.uint64), np.zeros(4, np.int32)), settings.n_workers)
         PairCounts(4).update(*np.zeros((2, 4), dtype=np.uint64))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.arrays import I32, U64
-from anabranch.chain.spark.settings import ChainSettings, Operator
+from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.tables import in_force
 from anabranch.groupings import TableRouter
 from anabranch.spark.edges import packs
@@ -44,7 +44,7 @@ def routes(router: TableRouter, keys: U64, sender: int | None = None) -> I32:
 class Enter:
     """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
 
-    def __init__(self, operator: Operator, settings: ChainSettings) -> None:
+    def __init__(self, operator: Operator, settings: TaskSettings) -> None:
         self.operator, self.settings = operator, settings
         self.slots = slots_of(settings.n_workers)
 

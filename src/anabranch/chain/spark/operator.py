@@ -16,7 +16,7 @@ from anabranch.chain.planning import PairCounts
 from anabranch.chain.spark.aggregator import aggregator_slots
 from anabranch.chain.spark.edge import key_hashes, routes
 from anabranch.chain.spark.hop_report import HopReport, host_name
-from anabranch.chain.spark.settings import ChainSettings, Operator
+from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.tables import Tables, in_force
 from anabranch.groupings import TableGrouping, TableRouter
 from anabranch.spark.edges import packs
@@ -61,7 +61,7 @@ class Operate(Keep):
         Of the chain.
     """
 
-    def __init__(self, operators: tuple[Operator, ...], number: int, settings: ChainSettings) -> None:
+    def __init__(self, operators: tuple[Operator, ...], number: int, settings: TaskSettings) -> None:
         self.operator, self.number, self.chain = operators[number], number, settings
         self.next = operators[number + 1] if number + 1 < len(operators) else None
         own = Settings(

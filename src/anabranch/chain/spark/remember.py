@@ -15,7 +15,7 @@ from anabranch import snapshot
 from anabranch.aggregates import Groups
 from anabranch.chain.spark.edge import key_hashes
 from anabranch.chain.spark.operator import Operate, Tally
-from anabranch.chain.spark.settings import ChainSettings, Operator
+from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.step import Step
 from anabranch.chain.spark.tables import FIRST, Tables, moved_name, routers_of
 from anabranch.errors import InputError, SnapshotError
@@ -40,7 +40,7 @@ class Remember(Operate):
 
     step: Step
 
-    def __init__(self, operators: tuple[Operator, ...], number: int, settings: ChainSettings) -> None:
+    def __init__(self, operators: tuple[Operator, ...], number: int, settings: TaskSettings) -> None:
         super().__init__(operators, number, settings)
         assert self.operator.step is not None
         self.step = self.operator.step

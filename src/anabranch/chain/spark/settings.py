@@ -59,7 +59,7 @@ class Reconfiguration:
 
 
 @dataclass(frozen=True)
-class ChainSettings:
+class TaskSettings:
     """What the tasks of a chain need to know besides its operators, checked and picklable; see `chain`."""
 
     n_operators: int
@@ -91,13 +91,13 @@ class ChainSettings:
         if len(placement.tables) != self.n_operators or placement.n_servers != self.n_workers:
             raise ConfigError(
                 f"placement must be for {self.n_operators} operators on {self.n_workers} workers, got one for "
-                f"{len(placement.tables)} on {placement.n_servers}; plan it with n_servers={self.n_workers}"
+                f"{len(placement.tables)} on {placement.n_servers}; make it with n_servers={self.n_workers}"
             )
         for operator in self.steps:
             if len(placement.tables[operator].split_keys):
                 raise ConfigError(
                     f"placement must not split keys of the stateful step {operator}, whose states cannot be merged; "
-                    "plan it with split=False, or the numbers of the other operators"
+                    "make it with split=False, or the numbers of the other operators"
                 )
 
     def first_placement(self) -> Placement:
@@ -142,7 +142,7 @@ class Operator:
         return tuples
 
 
-def identity(settings: ChainSettings, operators: tuple[Operator, ...]) -> dict[str, Any]:
+def identity(settings: TaskSettings, operators: tuple[Operator, ...]) -> dict[str, Any]:
     """What must stay the same as long as a query lives."""
     states = [
         None if one.step is None else [f"{field.name} {field.type}" for field in one.step.states] for one in operators

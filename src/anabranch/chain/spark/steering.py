@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.chain.planning import Decision, Manager, Pairs, Seats
 from anabranch.chain.spark.hop_report import HopReport, hop_reports
-from anabranch.chain.spark.settings import ChainSettings
+from anabranch.chain.spark.settings import TaskSettings
 from anabranch.chain.spark.tables import (
     FIRST,
     MOVED,
@@ -32,7 +32,7 @@ from anabranch.spark.plans.unwritten import attempt, counted, flag
 from anabranch.spark.task import Task
 
 
-def behind_tables(df: DataFrame, settings: ChainSettings) -> DataFrame:
+def behind_tables(df: DataFrame, settings: TaskSettings) -> DataFrame:
     """The rows, none of which is read before the batch has its tables."""
     if settings.ledger is None or not df.isStreaming:
         return df
@@ -64,7 +64,7 @@ class _TablesReader(OneTask):
         yield flag(ONE_ROW, unwritten)
 
 
-def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
+def settle(settings: TaskSettings, query: str, batch: int) -> Tables:
     """The tables of a batch: those that are written, or new ones, written before they are returned.
 
     Every `every` batches the manager decides; in between the tables of the batch before stay in force. A placement is
@@ -84,7 +84,7 @@ def settle(settings: ChainSettings, query: str, batch: int) -> Tables:
     return tables
 
 
-def _last(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> Tables:
+def _last(settings: TaskSettings, ledger: Ledger, query: str, batch: int) -> Tables:
     """Tables of the last batch before this one.
 
     If they were new there, and the batch had no partitions, nobody was called to hand states over: those of stateful
@@ -101,7 +101,7 @@ def _last(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> Ta
     return Tables()
 
 
-def _decided(settings: ChainSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
+def _decided(settings: TaskSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
     try:
         return decide(settings, ledger, query, batch, before)
     except Exception as error:  # a planner that is missing or fails is no reason to change tables, or to stop
@@ -109,7 +109,7 @@ def _decided(settings: ChainSettings, ledger: Ledger, query: str, batch: int, be
         return before
 
 
-def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
+def decide(settings: TaskSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
     """Plan from what the workers have reported since the last decision, and take the plan if it pays."""
     recent = _pairs(settings, ledger, query, batch)
     chain = _remembered(settings, ledger, query, batch, recent)
@@ -140,7 +140,7 @@ def decide(settings: ChainSettings, ledger: Ledger, query: str, batch: int, befo
     return replace(new, promised=decision.locality_candidate)
 
 
-def _manager(settings: ChainSettings, n_servers: int) -> Manager:
+def _manager(settings: TaskSettings, n_servers: int) -> Manager:
     """The manager, who may not split keys of a stateful step: their states are in one place."""
     given = settings.reconfiguration.manager
     may = range(settings.n_operators) if given.split is True else given.split or ()
@@ -148,14 +148,14 @@ def _manager(settings: ChainSettings, n_servers: int) -> Manager:
     return replace(given, n_servers=n_servers, seed=settings.seed, split=split)
 
 
-def _on_one_host(settings: ChainSettings, manager: Manager) -> tuple[Seats, Manager]:
+def _on_one_host(settings: TaskSettings, manager: Manager) -> tuple[Seats, Manager]:
     """Nothing crosses a network there: each worker stands for a server, so that hot keys keep none of them busy."""
     seats = Seats(np.tile(np.arange(settings.n_workers, dtype=np.int32), (settings.n_operators, 1)))
     servers = replace(manager.servers, remote_s=0.0)
     return seats, replace(manager, n_servers=settings.n_workers, servers=servers, padding=0.0)
 
 
-def seats_of(settings: ChainSettings, reports: list[HopReport]) -> Seats | None:
+def seats_of(settings: TaskSettings, reports: list[HopReport]) -> Seats | None:
     """Servers of all workers, as far as they have reported where they ran; None where one has not."""
     n_workers, assumed = settings.n_workers, settings.reconfiguration.n_servers
     if assumed is not None:
@@ -166,7 +166,7 @@ def seats_of(settings: ChainSettings, reports: list[HopReport]) -> Seats | None:
     return Seats.of(hosts) if all(map(all, hosts)) else None
 
 
-def _pairs(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> list[Pairs]:
+def _pairs(settings: TaskSettings, ledger: Ledger, query: str, batch: int) -> list[Pairs]:
     """Pairs of each hop, of all workers, since the last decision."""
     counted: list[list[Pairs]] = [[] for _ in range(settings.n_operators - 1)]
     for one in range(batch - settings.reconfiguration.every, batch):
@@ -176,7 +176,7 @@ def _pairs(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> l
     return [Pairs.pooled(parts) for parts in counted]
 
 
-def _remembered(settings: ChainSettings, ledger: Ledger, query: str, batch: int, recent: list[Pairs]) -> list[Pairs]:
+def _remembered(settings: TaskSettings, ledger: Ledger, query: str, batch: int, recent: list[Pairs]) -> list[Pairs]:
     """The pairs of as many periods as a plan is made from; those of this one are put aside for later ones."""
     history, fade = settings.reconfiguration.history, settings.reconfiguration.fade
     if history == 1:
@@ -205,7 +205,7 @@ def _period_name(batch: int, hop: int) -> str:
     return f"period-{batch:012d}-{hop:03d}"
 
 
-def _forget(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> None:
+def _forget(settings: TaskSettings, ledger: Ledger, query: str, batch: int) -> None:
     """Remove what no batch needs that may be replayed, nor the next decision."""
     oldest = batch - max(KEPT_BATCHES, settings.reconfiguration.every + 1)
     kept = [tables_of(ledger, query, one) for one in ledger.batches(query) if one >= oldest]
@@ -216,7 +216,7 @@ def _forget(settings: ChainSettings, ledger: Ledger, query: str, batch: int) -> 
             ledger.remove(query, name)
 
 
-def warm_up(settings: ChainSettings) -> None:
+def warm_up(settings: TaskSettings) -> None:
     """Compile what the manager's task would, once, here; and see that its planner is there."""
     keys = np.arange(64, dtype=np.uint64) << np.uint64(50)
     pairs = Pairs.exact(keys, keys + np.uint64(1))

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from anabranch import snapshot
 from anabranch.chain.planning import Placement
-from anabranch.chain.spark.settings import ChainSettings
+from anabranch.chain.spark.settings import TaskSettings
 from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import TableRouter
 from anabranch.spark.plans.ledger import Ledger, parse
@@ -78,7 +78,7 @@ def tables_of(ledger: Ledger, query: str, batch: int) -> Tables | None:
         return None
 
 
-def placement_of(settings: ChainSettings, query: str, version: int) -> Placement:
+def placement_of(settings: TaskSettings, query: str, version: int) -> Placement:
     """The placement of a version, on workers. One that is lost is as if there were none: every key goes by hash.
 
     With a stateful step that would be wrong, and is an error.
@@ -102,7 +102,7 @@ def moved_name(batch: int, operator: int, sender: int) -> str:
     return f"{batch:012d}/{MOVED}{operator:03d}-{sender:06d}"
 
 
-def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[TableRouter]]:
+def in_force(settings: TaskSettings, task: Task) -> tuple[Tables, list[TableRouter]]:
     """The tables of a task's batch, and a router for each operator; any of them gives the right answer of aggregates.
 
     Stateful steps go by the version before in the first batch of a new one, in which their states are handed over.
@@ -118,7 +118,7 @@ def in_force(settings: ChainSettings, task: Task) -> tuple[Tables, list[TableRou
     return tables, routers
 
 
-def _require(there: bool, settings: ChainSettings, what: str) -> None:
+def _require(there: bool, settings: TaskSettings, what: str) -> None:
     if not there:
         raise InputError(
             f"the ledger {settings.ledger} has no {what}, and a stateful step cannot do without; restore the ledger"
@@ -126,6 +126,6 @@ def _require(there: bool, settings: ChainSettings, what: str) -> None:
 
 
 @lru_cache(maxsize=4)
-def routers_of(settings: ChainSettings, query: str, version: int) -> list[TableRouter]:
+def routers_of(settings: TaskSettings, query: str, version: int) -> list[TableRouter]:
     """Kept from task to task: a version never changes, and a router of tables learns nothing."""
     return placement_of(settings, query, version).routers()
