@@ -30,7 +30,7 @@ from anabranch.spark import balance
 from anabranch.spark.merging.aggregator import merge_natively, partial_schema
 from anabranch.spark.settings import Settings
 from anabranch.spark.workers.worker import Bound, Summary, Worker
-from cells import Claims
+from cells import Claims, write
 from spark_data import quiet_session, run, write_zipf
 
 N_WORKERS = 16
@@ -44,7 +44,6 @@ EDGES: dict[str, Grouping] = {
 }
 EXCHANGE_TARGETS = {name: 1.45 if "planned" in name else 2.4 for name in EDGES}
 WHOLE_TARGETS = {"local": 0.9} | {name: 1.3 if "planned" in name else 1.5 for name in EDGES}
-RESULTS = Path(__file__).parent / "results" / "spark_edge.md"
 Timed = Callable[[], None]
 
 
@@ -224,11 +223,7 @@ def main() -> int:
         lines += routed(spark, folder, chosen.repeats, claims)
     head = ["# What the edges cost on Spark", "", *(__doc__ or "").strip().splitlines()[4:7], ""]
     head.append(f"Spark {spark.version}; medians of {chosen.repeats} interleaved repeats.\n")
-    text = "\n".join([*head, *lines, claims.verdict(), ""])
-    print(text)
-    if chosen.write:
-        RESULTS.write_text(text)
-    return 1 if claims.failed else 0
+    return write("spark_edge", [*head, *lines], claims, chosen.write)
 
 
 if __name__ == "__main__":
