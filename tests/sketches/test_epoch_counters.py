@@ -12,6 +12,7 @@ from tests.drawn import skewed
 
 from anabranch.hashing import hash_keys
 from anabranch.sketches import EpochCounters
+from anabranch.sketches.epoch_counters import LARGEST, USED
 
 UNIVERSE = hash_keys(np.arange(120))
 
@@ -54,7 +55,7 @@ class Reference:
 
 def check_structure(sketch: EpochCounters) -> None:
     """The heap is a heap by (floor, slot), no floor is above its count, the table finds every key and nothing else."""
-    state, n = sketch.state, int(sketch.state.sizes[0])
+    state, n = sketch.state, int(sketch.state.sizes[USED])
     order = [(state.floors[at], state.heap[at]) for at in range(n)]
     assert all(order[(at - 1) // 4] < order[at] for at in range(1, n))
     assert sorted(state.heap[:n].tolist()) == list(range(n))
@@ -64,7 +65,7 @@ def check_structure(sketch: EpochCounters) -> None:
     keys = state.keys[:n]
     assert len(set(keys.tolist())) == n
     assert sketch.estimate(keys).tolist() == state.counts[:n].tolist()
-    assert state.sums[1] == state.counts[:n].max(initial=0.0)
+    assert state.sums[LARGEST] == state.counts[:n].max(initial=0.0)
 
 
 @settings(max_examples=80)

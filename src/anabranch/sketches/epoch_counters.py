@@ -11,14 +11,18 @@ from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 
+# Cells of `EpochArrays.sums` and `EpochArrays.sizes`.
+TOTAL, LARGEST = 0, 1
+USED, IN_EPOCH = 0, 1
+
 
 class EpochArrays(NamedTuple):
     """Flat arrays of the sketch, for kernels.
 
     Slot s counts `keys[s]` and has `counts[s]`. `heap` holds the slots as a four-way heap by (count, slot) and
     `floors` the counts by which they are ordered: those of some time ago, never above the counts now, for most keys
-    never come near the top and need not be moved. `sums` holds the decayed total and the largest count; `sizes` the
-    slots in use and the tuples of the current epoch.
+    never come near the top and need not be moved. `sums` holds the decayed `TOTAL` and the `LARGEST` count, `sizes`
+    the slots that are `USED` and the tuples `IN_EPOCH`, the current one.
     """
 
     counts: F64
@@ -92,7 +96,7 @@ class EpochCounters:
     @property
     def total(self) -> float:
         """Tuples seen, decayed as the counts are."""
-        return float(self.state.sums[0])
+        return float(self.state.sums[TOTAL])
 
     @property
     def nbytes(self) -> int:
@@ -101,17 +105,18 @@ class EpochCounters:
 
     def update(self, keys: U64) -> None:
         """Count each key once."""
-        _update(*self.state, keys, self.epoch, self.alpha)
+        _update(self.state, keys, self.epoch, self.alpha)
 
     def estimate(self, keys: U64) -> F64:
         """Decayed count of each key; the least count for keys that have no counter once all counters are taken."""
-        out = np.zeros(len(keys))
-        _estimate(*self.state, keys, out)
+        out, state = np.zeros(len(keys)), self.state
+        least = float(state.counts.min()) if state.sizes[USED] == self.capacity else 0.0
+        _estimate(state.counts, state.keys, state.table, least, keys, out)
         return out
 
     def top(self, n: int | None = None) -> tuple[U64, F64]:
         """Keys and counts of the `n` heaviest (all if None), heaviest first."""
-        used = int(self.state.sizes[0])
+        used = int(self.state.sizes[USED])
         counts, keys = self.state.counts[:used], self.state.keys[:used]
         order = np.lexsort((keys, -counts))[:n]
         return keys[order], counts[order]
@@ -130,8 +135,8 @@ class EpochCounters:
         n = len(kept)
         self.state.keys[:n] = keys[kept]
         self.state.counts[:n] = counts[kept]
-        self.state.sums[:] = total, counts.max(initial=0.0)
-        self.state.sizes[:] = n, 0
+        self.state.sums[TOTAL], self.state.sums[LARGEST] = total, counts.max(initial=0.0)
+        self.state.sizes[USED], self.state.sizes[IN_EPOCH] = n, 0
         slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
         _heapify(self.state.counts, self.state.heap, self.state.floors, n)
 
@@ -199,13 +204,13 @@ def _least(counts: F64, heap: I32, floors: F64, size: int) -> int:
 @njit(cache=True)
 def end_epoch(counts: F64, heap: I32, floors: F64, sums: F64, sizes: I64, alpha: float) -> None:
     """Counts decay. Those so small that they round to the same value change their order, hence the new heap."""
-    sizes[1] = 0
+    sizes[IN_EPOCH] = 0
     if alpha == 1:
         return
-    for slot in range(sizes[0]):
+    for slot in range(sizes[USED]):
         counts[slot] *= alpha
     sums *= alpha
-    _heapify(counts, heap, floors, sizes[0])
+    _heapify(counts, heap, floors, sizes[USED])
 
 
 @njit(cache=True)
@@ -213,14 +218,14 @@ def enter(
     counts: F64, keys: U64, table: I32, where: I32, heap: I32, floors: F64, sizes: I64, key: np.uint64, at: int
 ) -> int:
     """The slot of a new key, in the table's place `at`: a free one, or that of the least count, which it takes over."""
-    grows = sizes[0] < len(keys)
-    slot = np.int32(sizes[0]) if grows else np.int32(_least(counts, heap, floors, sizes[0]))
+    grows = sizes[USED] < len(keys)
+    slot = np.int32(sizes[USED]) if grows else np.int32(_least(counts, heap, floors, sizes[USED]))
     previous = where[slot]
     table[at] = slot + 1
     where[slot] = at
     keys[slot] = key
     if grows:
-        sizes[0] += 1
+        sizes[USED] += 1
         counts[slot] = floors[slot] = 0.0
         heap[slot] = slot
         _sift_up(heap, floors, int(slot))
@@ -233,28 +238,17 @@ def enter(
 def count_once(counts: F64, sums: F64, sizes: I64, slot: int) -> float:
     """One more tuple for the key of a slot; its count."""
     counts[slot] += 1
-    sums[0] += 1
-    sums[1] = max(sums[1], counts[slot])
-    sizes[1] += 1
+    sums[TOTAL] += 1
+    sums[LARGEST] = max(sums[LARGEST], counts[slot])
+    sizes[IN_EPOCH] += 1
     return float(counts[slot])
 
 
 @njit(cache=True)
-def _update(
-    counts: F64,
-    keys: U64,
-    table: I32,
-    where: I32,
-    heap: I32,
-    floors: F64,
-    sums: F64,
-    sizes: I64,
-    new: U64,
-    epoch: int,
-    alpha: float,
-) -> None:
+def _update(arrays: EpochArrays, new: U64, epoch: int, alpha: float) -> None:
+    counts, keys, table, where, heap, floors, sums, sizes = arrays
     for i in range(len(new)):
-        if sizes[1] == epoch:
+        if sizes[IN_EPOCH] == epoch:
             end_epoch(counts, heap, floors, sums, sizes, alpha)
         at = slot_table.place_of(new[i], keys, table)
         slot = table[at] - 1
@@ -264,10 +258,7 @@ def _update(
 
 
 @njit(cache=True)
-def _estimate(
-    counts: F64, keys: U64, table: I32, where: I32, heap: I32, floors: F64, sums: F64, sizes: I64, asked: U64, out: F64
-) -> None:
-    least = counts.min() if sizes[0] == len(keys) else 0.0
+def _estimate(counts: F64, keys: U64, table: I32, least: float, asked: U64, out: F64) -> None:
     for i in range(len(asked)):
         slot = table[slot_table.place_of(asked[i], keys, table)] - 1
         out[i] = counts[slot] if slot >= 0 else least

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,19 @@ from anabranch.containers import slot_table
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report
-from anabranch.groupings.schemes.candidates import Candidates, fill_line
+from anabranch.groupings.schemes.candidates import Candidates, Lines, fill_line
 from anabranch.groupings.schemes.head import distinct_choices, fewest_choices
 from anabranch.groupings.speeds import SPEEDS, MeasuringRouter
 from anabranch.kernels import njit
 from anabranch.sketches import EpochCounters, epoch_counters
-from anabranch.sketches.epoch_counters import EpochArrays
+from anabranch.sketches.epoch_counters import IN_EPOCH, LARGEST, TOTAL, USED, EpochArrays
 
 # Arrays of a router's state that are not its counters'.
-_OWN = ("assigned", "backlog", *SPEEDS)
+_OWN = ("assigned", "backlog", "meta", "tally", *SPEEDS)
+# Cells of the router's `meta` and `tally` arrays: the paper's t_pri and N_epoch; tuples, the candidates that they had,
+# and the d that was solved for last.
+_DRAINED_AT, _EPOCH = 0, 1
+_TUPLES, _CANDIDATES, _SOLVED = 0, 1, 2
 
 # The d-choices ablation solves for d every so many tuples, with this tolerance.
 _SOLVE_EVERY, _EPSILON = 100, 1e-4
@@ -125,9 +129,8 @@ class Fish(Grouping):
 class FishRouter(MeasuringRouter):
     """FISH in one source.
 
-    `backlog` is C_w in tuples, `seconds` is P_w in seconds a tuple as estimated from `measured` over so many `reports`,
-    `assigned` is M_k per slot of the counters; `tally` counts tuples and the candidates they had, and holds the d of
-    the d-choices ablation.
+    `backlog` is C_w in tuples, `seconds` is P_w in seconds per tuple as estimated from `measured` over so many
+    `reports`, `assigned` is M_k per slot of the counters.
     """
 
     grouping: Fish
@@ -138,7 +141,6 @@ class FishRouter(MeasuringRouter):
         self.counters = EpochCounters(grouping.capacity or max(1000, 10 * n_workers), epoch, grouping.alpha)
         self.assigned = np.zeros(self.counters.capacity, dtype=np.int32)
         self.backlog = np.zeros(n_workers)
-        # t_pri and tuples an epoch.
         self.meta = np.array([0.0, epoch])
         self.tally = np.zeros(3, dtype=np.int64)
         self.candidates = self._make_candidates()
@@ -146,69 +148,59 @@ class FishRouter(MeasuringRouter):
     @property
     def mean_candidates(self) -> float:
         """Candidates a tuple had, on average."""
-        return float(self.tally[1] / self.tally[0]) if self.tally[0] else 0.0
+        return float(self.tally[_CANDIDATES] / self.tally[_TUPLES]) if self.tally[_TUPLES] else 0.0
 
     def _make_candidates(self) -> Candidates:
         return Candidates(self.workers, self.grouping.hashing, self.grouping.virtual_nodes, self.seed)
 
     def _route(self, keys: U64, now: float, out: I32) -> None:
-        first, second, places = self.candidates.pairs(keys)
+        pairs = self.candidates.pairs(keys)
         begin = 0
         while begin < len(keys):
             self._drain(now + begin * self.step_s)
             part = slice(begin, self._next_drain(begin, len(keys), now))
-            self._route_part(keys[part], first[part], second[part], places[part], out[part])
+            self._route_part(keys[part], tuple(column[part] for column in pairs), out[part])
             begin = part.stop
 
-    def _route_part(self, keys: U64, first: I32, second: I32, places: I32, out: I32) -> None:
-        theta = self.grouping.theta or 1 / (4 * self.n_workers)
-        seconds = self.seconds if self.grouping.assignment == "waiting-time" else np.ones(self.n_workers)
-        state = (*self.candidates.lines, *self.counters.state)
-        _route(
-            keys,
-            first,
-            second,
-            places,
-            *state,
-            self.assigned,
-            self.backlog,
-            seconds,
-            self.backlog * seconds,
-            self.tally,
-            int(self.meta[1]),
-            self.grouping.alpha,
-            theta,
-            min(self.grouping.d_min, self.n_workers),
-            _HOT[self.grouping.hot_keys],
-            self.rotation,
-            out,
+    def _route_part(self, keys: U64, pairs: tuple[I32, ...], out: I32) -> None:
+        grouping = self.grouping
+        seconds = self.seconds if grouping.assignment == "waiting-time" else np.ones(self.n_workers)
+        queues = _Queues(self.backlog, seconds, self.backlog * seconds)
+        rule = _Rule(
+            epoch=int(self.meta[_EPOCH]),
+            alpha=grouping.alpha,
+            theta=grouping.theta or 1 / (4 * self.n_workers),
+            d_min=min(grouping.d_min, self.n_workers),
+            hot_keys=_HOT[grouping.hot_keys],
+            rotation=self.rotation,
         )
+        _route(keys, pairs, self.candidates.lines, self.counters.state, self.assigned, queues, self.tally, rule, out)
 
     def _drain(self, now: float) -> None:
         """Lines 3–10 of Algorithm 3: what the workers will have served since the last time."""
-        if np.isnan(self.meta[0]):
-            self.meta[0] = now
-        if now - self.meta[0] <= self.grouping.interval_s:
+        if np.isnan(self.meta[_DRAINED_AT]):
+            self.meta[_DRAINED_AT] = now
+        if now - self.meta[_DRAINED_AT] <= self.grouping.interval_s:
             return
         if self.grouping.assignment == "waiting-time" and self.reports.any():
-            served = (now - self.meta[0]) / (self.n_sources * self.seconds)
+            served = (now - self.meta[_DRAINED_AT]) / (self.n_sources * self.seconds)
             np.maximum(self.backlog - served, 0.0, out=self.backlog)
-        self.meta[0] = now
+        self.meta[_DRAINED_AT] = now
 
     def _next_drain(self, begin: int, end: int, now: float) -> int:
         """The first tuple after `begin`, before `end`, with which backlogs are brought up to date again."""
         if self.step_s <= 0:
             return end
-        due = self.meta[0] + self.grouping.interval_s
+        due = self.meta[_DRAINED_AT] + self.grouping.interval_s
         at = int(np.clip((due - now) / self.step_s, begin, end))
-        while at < end and (at == begin or now + at * self.step_s - self.meta[0] <= self.grouping.interval_s):
+        while at < end and (at == begin or now + at * self.step_s - self.meta[_DRAINED_AT] <= self.grouping.interval_s):
             at += 1
         return at
 
     def begin_window(self) -> None:
         """Zero the backlogs; time before the window drains nothing of what comes in it."""
         self.backlog[:] = 0
-        self.meta[0] = np.nan
+        self.meta[_DRAINED_AT] = np.nan
 
     def report(self) -> Report:
         keys, counts = self.counters.top()
@@ -230,7 +222,7 @@ class FishRouter(MeasuringRouter):
         self.candidates = self._make_candidates()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        own = {name: getattr(self, name) for name in (*_OWN, "meta", "tally")}
+        own = {name: getattr(self, name) for name in _OWN}
         return {**own, **{f"counters.{name}": array for name, array in self.counters.state._asdict().items()}}
 
     def _adopt(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -240,40 +232,52 @@ class FishRouter(MeasuringRouter):
         self.candidates = self._make_candidates()
 
 
+class _Queues(NamedTuple):
+    """The workers' queues: how many tuples wait, how many seconds one of them takes, and the product of the two."""
+
+    backlog: F64
+    seconds: F64
+    wait: F64
+
+
+class _Rule(NamedTuple):
+    """The parameters as numbers. Of workers that wait equally long the first from `rotation` on is taken."""
+
+    epoch: int
+    alpha: float
+    theta: float
+    d_min: int
+    hot_keys: int
+    rotation: int
+
+
 @njit(cache=True)
 def _route(
     keys: U64,
-    first: I32,
-    second: I32,
-    places: I32,
-    lines: I32,
-    line_keys: U64,
-    line_sizes: I32,
-    owners: I32,
-    counts: F64,
-    monitored: U64,
-    table: I32,
-    where: I32,
-    heap: I32,
-    floors: F64,
-    sums: F64,
-    sizes: I64,
+    pairs: tuple[I32, ...],
+    lines: Lines,
+    counters: EpochArrays,
     assigned: I32,
-    backlog: F64,
-    seconds: F64,
-    wait: F64,
+    queues: _Queues,
     tally: I64,
-    epoch: int,
-    alpha: float,
-    theta: float,
-    d_min: int,
-    mode: int,
-    rotation: int,
+    rule: _Rule,
     out: I32,
 ) -> None:
+    """Count each tuple's key, let its recent frequency say how many candidates it has, and take the shortest queue.
+
+    1. count      an epoch ends where it is full; a new key takes over the least counter
+    2. candidates d = 2; for a hot key, above theta of the recent tuples, as `hot_keys` says
+    3. worker     d = 2: the better of two; d = n: the best of all; in between: the best of the key's list, which
+                  is kept in one of the `lines` until another key or a longer list needs the line
+    """
+    first, second, places = pairs
+    lists, list_keys, list_sizes, owners = lines
+    counts, monitored, table, where, heap, floors, sums, sizes = counters
+    backlog, seconds, wait = queues
+    epoch, alpha, theta, d_min, hot_keys, rotation = rule
     n = len(backlog)
     for i in range(len(keys)):
-        if sizes[1] == epoch:
+        if sizes[IN_EPOCH] == epoch:
             epoch_counters.end_epoch(counts, heap, floors, sums, sizes, alpha)
         at = slot_table.place_of(keys[i], monitored, table)
         slot = table[at] - 1
@@ -281,36 +285,33 @@ def _route(
             slot = epoch_counters.enter(counts, monitored, table, where, heap, floors, sizes, keys[i], at)
             assigned[slot] = 0
         count = epoch_counters.count_once(counts, sums, sizes, slot)
-        if mode == _D_CHOICES and tally[0] % _SOLVE_EVERY == 0:
-            tally[2] = _head_choices(counts[: sizes[0]], theta, sums[0], n)
+
+        if hot_keys == _D_CHOICES and tally[_TUPLES] % _SOLVE_EVERY == 0:
+            tally[_SOLVED] = _head_choices(counts[: sizes[USED]], theta, sums[TOTAL], n)
         d = 2
-        if count > theta * sums[0]:
-            if mode == _CHK:
-                d = max(_graded_choices(count, sums[1], d_min, n), assigned[slot])
+        if count > theta * sums[TOTAL]:
+            if hot_keys == _CHK:
+                d = max(_graded_choices(count, sums[LARGEST], d_min, n), assigned[slot])
                 assigned[slot] = d
             else:
-                d = n if mode == _W_CHOICES else tally[2]
+                d = n if hot_keys == _W_CHOICES else tally[_SOLVED]
+
         if d >= n:
             d = n
             worker = _shortest_wait(wait, rotation)
         elif d <= 2:
             worker = second[i] if d == 2 and wait[second[i]] < wait[first[i]] else first[i]
         else:
-            line = slot % len(lines)
-            if line_keys[line] != keys[i] or line_sizes[line] < d:
-                fill_line(lines[line], d, first[i], second[i], places[i], owners, n)
-                line_keys[line] = keys[i]
-                line_sizes[line] = d
-            worker = lines[line, 0]
-            shortest = wait[worker]
-            for j in range(1, d):
-                if wait[lines[line, j]] < shortest:
-                    worker = lines[line, j]
-                    shortest = wait[worker]
+            line = slot % len(lists)
+            if list_keys[line] != keys[i] or list_sizes[line] < d:
+                fill_line(lists[line], d, first[i], second[i], places[i], owners, n)
+                list_keys[line], list_sizes[line] = keys[i], d
+            worker = _shortest_listed(wait, lists, line, d)
+
         backlog[worker] += 1
         wait[worker] = backlog[worker] * seconds[worker]
-        tally[0] += 1
-        tally[1] += d
+        tally[_TUPLES] += 1
+        tally[_CANDIDATES] += d
         out[i] = worker
 
 
@@ -342,3 +343,15 @@ def _shortest_wait(wait: F64, rotation: int) -> int:
             shortest = wait[j]
             worker = j
     return worker
+
+
+@njit(cache=True, inline="always")
+def _shortest_listed(wait: F64, lists: I32, line: int, d: int) -> int:
+    """The worker with the shortest wait of the first `d` in a line."""
+    worker = lists[line, 0]
+    shortest = wait[worker]
+    for j in range(1, d):
+        if wait[lists[line, j]] < shortest:
+            worker = lists[line, j]
+            shortest = wait[worker]
+    return int(worker)
