@@ -29,6 +29,7 @@ from anabranch.hashing import hash_keys
 from anabranch.predictors import Predictor, evaluate
 from anabranch.simulate import Settings, simulate
 from anabranch.sketches import CoinSynopsis, coin_synopsis
+from anabranch.sketches.coin_synopsis import Coin, CoinArrays
 from anabranch.streams import Drifting, Replay, Stream, Zipf
 from cells import Claims, Figures, header, prose, row, spread
 
@@ -98,40 +99,31 @@ class Presence:
             keys = np.searchsorted(np.cumsum(rates), rng.random(min(block, n_tuples - start))).astype(np.uint64)
             rare = keys == len(rates)
             keys[rare] = np.arange(start, start + len(keys), dtype=np.uint64)[rare] + np.uint64(1000)
-            coin = self.r, synopsis.l, self.p, synopsis.zeta, np.uint64(self.seed)
-            _watch(keys, *synopsis.state, *coin, round(10 / self.p), present, updates)
+            _watch(keys, synopsis.state, synopsis.coin, round(10 / self.p), present, updates)
         return {name: float(n / updates[0]) for name, n in zip(("4p", "2p", "0.1p"), present, strict=True)}
 
 
 @njit
 def _watch(
     new: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
-    r: int,
-    l: int,  # noqa: E741
-    p: float,
-    zeta: int,
-    seed: np.uint64,
+    synopsis: CoinArrays,
+    coin: Coin,
     warm_up: int,
     present: NDArray[np.int64],
     updates: NDArray[np.int64],
 ) -> None:
     """Count, after each update from the `warm_up`-th on, which of the keys 0, 1, … are in the synopsis."""
+    keys, bits, hot, table, where, sizes, draws = synopsis
+    r = coin.r
     mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
     changes = np.empty(len(keys) + 1, dtype=np.uint64)
     for i in range(len(new)):
-        number = coin_synopsis.draw(draws, seed)
+        number = coin_synopsis.draw(draws, coin.seed)
         if number & mask != mask:
             continue
         heads = coin_synopsis.heads_of(number >> np.uint64(r))
-        coin_synopsis.record(keys, bits, hot, table, where, sizes, draws, new[i], heads, l, p, zeta, seed, changes)
-        if sizes[1] > warm_up:
+        coin_synopsis.record(keys, bits, hot, table, where, sizes, draws, coin, new[i], heads, changes)
+        if sizes[coin_synopsis.UPDATES] > warm_up:
             updates[0] += 1
             for key in range(len(present)):
                 present[key] += table[slot_table.place_of(np.uint64(key), keys, table)] != 0
@@ -173,8 +165,7 @@ class Precision:
         tally = np.zeros(3, dtype=np.int64)
         for batch in stream.batches(seed=self.seed):
             keys = np.asarray(batch.column("key")).astype(np.uint64)
-            coin = self.r, synopsis.l, synopsis.p, synopsis.zeta, np.uint64(self.seed)
-            _count_appended(keys, *synopsis.state, *coin, counts, tally)
+            _count_appended(keys, synopsis.state, synopsis.coin, counts, tally)
         appended, often, anew = tally.tolist()
         return {"appended": appended, "precision": often / appended, "anew": anew / appended}
 
@@ -182,34 +173,26 @@ class Precision:
 @njit
 def _count_appended(
     new: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    bits: NDArray[np.uint64],
-    hot: NDArray[np.bool_],
-    table: NDArray[np.int32],
-    where: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    draws: NDArray[np.uint64],
-    r: int,
-    l: int,  # noqa: E741
-    p: float,
-    zeta: int,
-    seed: np.uint64,
+    synopsis: CoinArrays,
+    coin: Coin,
     counts: NDArray[np.int64],
     tally: NDArray[np.int64],
 ) -> None:
     """Exact counts per key, of the whole stream and since it was last deleted; `tally` counts appended keys."""
+    keys, bits, hot, table, where, sizes, draws = synopsis
+    r = coin.r
     mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
     enough = 1 << (r - 3)
     changes = np.empty(len(keys) + 1, dtype=np.uint64)
     for i in range(len(new)):
         key = np.int64(new[i])
         counts[:, key] += 1
-        number = coin_synopsis.draw(draws, seed)
+        number = coin_synopsis.draw(draws, coin.seed)
         if number & mask != mask:
             continue
         heads = coin_synopsis.heads_of(number >> np.uint64(r))
         appended, deleted = coin_synopsis.record(
-            keys, bits, hot, table, where, sizes, draws, new[i], heads, l, p, zeta, seed, changes
+            keys, bits, hot, table, where, sizes, draws, coin, new[i], heads, changes
         )
         if appended:
             tally[0] += 1

@@ -164,11 +164,10 @@ def test_keys_are_deleted_only_if_they_were_appended(p, zeta, seed):
     rng = np.random.default_rng(seed)
     synopsis = CoinSynopsis(r=0, l=5, p=p, zeta=zeta, seed=seed)
     changes = np.empty(len(synopsis.state.keys) + 1, dtype=np.uint64)
-    coin = 5, p, zeta, np.uint64(seed)
     appended: set[int] = set()
     for key in rng.choice(UNIVERSE, 300):
         heads = int(rng.geometric(0.5)) - 1
-        turned_hot, n_deleted = coin_synopsis.record(*synopsis.state, key, heads, *coin, changes)
+        turned_hot, n_deleted = coin_synopsis.record(*synopsis.state, synopsis.coin, key, heads, changes)
         if turned_hot:
             assert int(key) not in appended
             appended.add(int(key))
@@ -194,9 +193,9 @@ def test_a_full_synopsis_takes_no_new_key():
     bits = np.full(capacity, 1 << 15, dtype=np.uint64)
     synopsis.load(UNIVERSE[:capacity], bits)
     changes = np.empty(capacity + 1, dtype=np.uint64)
-    coin = 16, 0.0, 2, np.uint64(0)
-    assert coin_synopsis.record(*synopsis.state, UNIVERSE[50], 3, *coin, changes) == (False, 0)
-    assert coin_synopsis.record(*synopsis.state, UNIVERSE[3], 3, *coin, changes) == (True, 0)
+    coin = synopsis.coin._replace(p=0.0)
+    assert coin_synopsis.record(*synopsis.state, coin, UNIVERSE[50], 3, changes) == (False, 0)
+    assert coin_synopsis.record(*synopsis.state, coin, UNIVERSE[3], 3, changes) == (True, 0)
     check_structure(synopsis)
     assert synopsis.estimate(UNIVERSE[50:51])[0] == 0
 

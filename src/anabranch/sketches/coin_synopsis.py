@@ -15,13 +15,26 @@ from anabranch.kernels import njit
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # r + l ≤ 63 leaves this bit of a vector free.
 HOT = np.uint64(1 << 63)
+# Cells of `CoinArrays.sizes` and `CoinArrays.draws`.
+USED, UPDATES = 0, 1
+_DRAWN = 0
+
+
+class Coin(NamedTuple):
+    """The parameters of a synopsis, for kernels."""
+
+    r: int
+    l: int  # noqa: E741
+    p: float
+    zeta: int
+    seed: np.uint64
 
 
 class CoinArrays(NamedTuple):
     """Flat arrays of the synopsis, for kernels.
 
-    The first ``sizes[0]`` slots are in use: slot s is of `keys[s]` with bit vector `bits[s]`, and `hot[s]` says
-    whether it was appended. ``sizes[1]`` counts the synopsis updates; `draws[0]` the random numbers drawn so far.
+    Slot s is of `keys[s]` with bit vector `bits[s]`, and `hot[s]` says whether it was appended. `sizes` holds the slots
+    that are `USED`, from the first on, and the `UPDATES` of the synopsis; `draws` the random numbers drawn so far.
     """
 
     keys: U64
@@ -89,12 +102,17 @@ class CoinSynopsis:
         )
 
     def __len__(self) -> int:
-        return int(self.state.sizes[0])
+        return int(self.state.sizes[USED])
+
+    @property
+    def coin(self) -> Coin:
+        """Its parameters, for kernels."""
+        return Coin(self.r, self.l, self.p, self.zeta, np.uint64(self.seed))
 
     @property
     def n_updates(self) -> int:
         """Tuples that reached the synopsis."""
-        return int(self.state.sizes[1])
+        return int(self.state.sizes[UPDATES])
 
     @property
     def nbytes(self) -> int:
@@ -104,7 +122,7 @@ class CoinSynopsis:
     def update(self, keys: U64) -> None:
         """Flip the coin for each key."""
         changes = np.empty(len(self.state.keys) + 1, dtype=np.uint64)
-        _update(*self.state, keys, self.r, self.l, self.p, self.zeta, np.uint64(self.seed), changes)
+        _update(self.state, self.coin, keys, changes)
 
     def is_hot(self, keys: U64) -> Bools:
         """Whether each key is hot now."""
@@ -139,7 +157,7 @@ class CoinSynopsis:
         self.state.keys[:n] = keys[kept]
         self.state.bits[:n] = bits[kept] & ~HOT
         self.state.hot[:n] = are_hot(bits[kept], self.zeta)
-        self.state.sizes[0] = n
+        self.state.sizes[USED] = n
         slot_table.fill(self.state.keys, self.state.table, self.state.where, n)
 
 
@@ -177,8 +195,8 @@ def shifted(keys: U64, bits: U64, n: int) -> tuple[U64, U64]:
 @njit(cache=True, inline="always")
 def draw(draws: U64, seed: np.uint64) -> np.uint64:
     """The next random number: splitmix64 of a counter, so that a restored synopsis goes on as before."""
-    draws[0] += np.uint64(1)
-    x = (draws[0] + seed * np.uint64(0xD1342543DE82EF95)) * _GOLDEN
+    draws[_DRAWN] += np.uint64(1)
+    x = (draws[_DRAWN] + seed * np.uint64(0xD1342543DE82EF95)) * _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.uint64(x ^ (x >> np.uint64(31)))
@@ -193,38 +211,33 @@ def record(
     where: I32,
     sizes: I64,
     draws: U64,
+    coin: Coin,
     key: np.uint64,
     heads: int,
-    l: int,  # noqa: E741
-    p: float,
-    zeta: int,
-    seed: np.uint64,
     changes: U64,
 ) -> tuple[bool, int]:
     """One synopsis update by a tuple with `heads` beyond r: set its bit, then decline.
 
     Returns whether `key` turned hot, and how many hot keys were evicted; those are written into `changes`.
     """
-    sizes[1] += 1
+    sizes[UPDATES] += 1
     at = slot_table.place_of(key, keys, table)
     slot = table[at] - 1
     appended = False
-    if slot < 0 and sizes[0] < len(keys):
-        slot = np.int32(sizes[0])
-        sizes[0] += 1
+    if slot < 0 and sizes[USED] < len(keys):
+        slot = np.int32(sizes[USED])
+        sizes[USED] += 1
         keys[slot] = key
         bits[slot] = 0
         hot[slot] = False
         table[at] = slot + 1
         where[slot] = at
     if slot >= 0:
-        bits[slot] |= np.uint64(1) << np.uint64(min(heads, l - 1))
-        if not hot[slot] and _popcount(bits[slot]) >= zeta:
+        bits[slot] |= np.uint64(1) << np.uint64(min(heads, coin.l - 1))
+        if not hot[slot] and _popcount(bits[slot]) >= coin.zeta:
             hot[slot] = True
             appended = True
-    deleted = 0
-    if p > 0:
-        deleted = _decline(keys, bits, hot, table, where, sizes, draws, p, seed, changes)
+    deleted = _decline(keys, bits, hot, table, where, sizes, draws, coin, changes) if coin.p > 0 else 0
     return appended, deleted
 
 
@@ -239,23 +252,14 @@ def _popcount(x: np.uint64) -> int:
 
 @njit(cache=True)
 def _decline(
-    keys: U64,
-    bits: U64,
-    hot: Bools,
-    table: I32,
-    where: I32,
-    sizes: I64,
-    draws: U64,
-    p: float,
-    seed: np.uint64,
-    changes: U64,
+    keys: U64, bits: U64, hot: Bools, table: I32, where: I32, sizes: I64, draws: U64, coin: Coin, changes: U64
 ) -> int:
-    """Shift each vector with probability p. From the last slot down, for an eviction moves the last slot's key."""
+    """Shift each vector with probability p. From the last slot down, because an eviction moves the last key."""
     deleted = 0
-    per_skip = 1 / np.log1p(-p)
-    slot = sizes[0] - 1
+    per_skip = 1 / np.log1p(-coin.p)
+    slot = sizes[USED] - 1
     while True:
-        uniform = (np.float64(draw(draws, seed) >> np.uint64(11)) + 0.5) * 2.0**-53
+        uniform = (np.float64(draw(draws, coin.seed) >> np.uint64(11)) + 0.5) * 2.0**-53
         skip = np.log(uniform) * per_skip
         if skip >= slot + 1:
             return deleted
@@ -266,11 +270,11 @@ def _decline(
                 changes[deleted] = keys[slot]
                 deleted += 1
             slot_table.delete(where[slot], keys, table, where)
-            last = sizes[0] - 1
+            last = sizes[USED] - 1
             if slot != last:
                 keys[slot], bits[slot], hot[slot], where[slot] = keys[last], bits[last], hot[last], where[last]
                 table[where[slot]] = slot + 1
-            sizes[0] = last
+            sizes[USED] = last
         slot -= 1
         if slot < 0:
             return deleted
@@ -287,28 +291,14 @@ def heads_of(number: np.uint64) -> int:
 
 
 @njit(cache=True)
-def _update(
-    keys: U64,
-    bits: U64,
-    hot: Bools,
-    table: I32,
-    where: I32,
-    sizes: I64,
-    draws: U64,
-    new: U64,
-    r: int,
-    l: int,  # noqa: E741
-    p: float,
-    zeta: int,
-    seed: np.uint64,
-    changes: U64,
-) -> None:
-    mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
+def _update(arrays: CoinArrays, coin: Coin, new: U64, changes: U64) -> None:
+    keys, bits, hot, table, where, sizes, draws = arrays
+    r, seed = np.uint64(coin.r), coin.seed
+    mask = (np.uint64(1) << r) - np.uint64(1)
     for i in range(len(new)):
         number = draw(draws, seed)
         if number & mask == mask:
-            heads = heads_of(number >> np.uint64(r))
-            record(keys, bits, hot, table, where, sizes, draws, new[i], heads, l, p, zeta, seed, changes)
+            record(keys, bits, hot, table, where, sizes, draws, coin, new[i], heads_of(number >> r), changes)
 
 
 @njit(cache=True)

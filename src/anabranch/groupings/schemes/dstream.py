@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.arrays import I32, I64, U16, U64, Bools
+from anabranch.arrays import I32, I64, U16, U64
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router
 from anabranch.groupings.plan import Plan, Report, Table, to_all
 from anabranch.hashing import MultiplyShift
 from anabranch.kernels import njit
 from anabranch.sketches import CoinSynopsis, CountingBloomFilter, coin_synopsis, counting_bloom_filter
-from anabranch.sketches.coin_synopsis import CoinArrays, check_coin, heads_of, pool, shifted
+from anabranch.sketches.coin_synopsis import Coin, CoinArrays, check_coin, heads_of, pool, shifted
 
+# Signals that may be on their way to the filter.
 _SIGNALS = 4096
-_APPEND, _DELETE = 1, 0
+# What a signal consists of, and its kinds.
+_KEY, _KIND, _ARRIVAL = 0, 1, 2
+_APPEND, _DELETE = np.uint64(1), np.uint64(0)
+# Cells of the router's `meta` array: the next worker of the round robin, tuples so far, signals sent and applied.
+_CURSOR, _POSITION, _SENT, _APPLIED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class DStream(Grouping):
 
 
 class _DStreamRouter(Router):
-    """Synopsis, filter, and the signals on their way between them (key, kind, tuple at which it arrives)."""
+    """Synopsis, filter, and the signals on their way between them: key, kind, and the tuple at which it arrives."""
 
     grouping: DStream
 
@@ -143,44 +148,28 @@ class _DStreamRouter(Router):
         self.synopsis = CoinSynopsis(grouping.r, grouping.l, p, grouping.zeta, seed=seed * n_sources + source)
         self.filter = CountingBloomFilter(int(np.ceil(2 / p)), grouping.false_positive_rate)
         self.signals = np.zeros((_SIGNALS, 3), dtype=np.uint64)
-        # Cursor of the round robin, tuples so far, signals sent and signals applied.
         self.meta = np.array([self.rotation, 0, 0, 0], dtype=np.int64)
 
     def _route(self, keys: U64, now: float, out: I32) -> None:
         out[:] = MultiplyShift().first(keys, self.n_workers, self.seed)
-        synopsis = self.synopsis
-        _route(
-            keys,
-            *synopsis.state,
-            self.filter.cells,
-            self.filter.n_hashes,
-            self.signals,
-            self.meta,
-            synopsis.r,
-            synopsis.l,
-            synopsis.p,
-            synopsis.zeta,
-            np.uint64(synopsis.seed),
-            self.n_workers,
-            self.grouping.delay,
-            out,
-        )
+        board = _Board(self.filter.cells, self.filter.n_hashes, self.signals, self.meta)
+        _route(keys, self.synopsis.state, self.synopsis.coin, board, self.n_workers, self.grouping.delay, out)
 
     def begin_window(self) -> None:
-        self.meta[0] = self.rotation
+        self.meta[_CURSOR] = self.rotation
 
     def report(self) -> Report:
         keys, bits = self.synopsis.entries()
-        return Report(tuples=int(self.meta[1]), hot_keys=keys, hot_counts=bits.view(np.int64))
+        return Report(tuples=int(self.meta[_POSITION]), hot_keys=keys, hot_counts=bits.view(np.int64))
 
     def follow(self, plan: Plan) -> None:
         self.synopsis.load(plan.hot_keys, plan.hot_counts.view(np.uint64))
         self.filter.cells[:] = 0
         self.filter.append(self.synopsis.hot_keys())
-        self.meta[3] = self.meta[2]
+        self.meta[_APPLIED] = self.meta[_SENT]
 
     def _resize(self, previous: I64) -> None:
-        self.meta[0] %= self.n_workers
+        self.meta[_CURSOR] %= self.n_workers
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         synopsis = {f"synopsis.{name}": array for name, array in self.synopsis.state._asdict().items()}
@@ -193,84 +182,65 @@ class _DStreamRouter(Router):
         self.synopsis.state = CoinArrays(*(arrays[f"synopsis.{name}"] for name in CoinArrays._fields))
 
 
+class _Board(NamedTuple):
+    """What the sources share: the filter's cells and number of hashes, and the ring of signals on their way to it."""
+
+    cells: U16
+    n_hashes: int
+    signals: U64
+    meta: I64
+
+
 @njit(cache=True)
-def _route(
-    new: U64,
-    keys: U64,
-    bits: U64,
-    hot: Bools,
-    table: I32,
-    where: I32,
-    sizes: I64,
-    draws: U64,
-    cells: U16,
-    n_hashes: int,
-    signals: U64,
-    meta: I64,
-    r: int,
-    l: int,  # noqa: E741
-    p: float,
-    zeta: int,
-    seed: np.uint64,
-    n_workers: int,
-    delay: int,
-    out: I32,
-) -> None:
+def _route(new: U64, synopsis: CoinArrays, coin: Coin, board: _Board, n_workers: int, delay: int, out: I32) -> None:
     """`out` holds the home of each tuple; hot tuples are given the next worker instead."""
-    cursor, position = meta[0], meta[1]
+    cells, n_hashes, _, meta = board
+    keys, bits, hot, table, where, sizes, draws = synopsis
+    r, seed = np.uint64(coin.r), coin.seed
+    cursor, position = meta[_CURSOR], meta[_POSITION]
     changes = np.empty(len(keys) + 1, dtype=np.uint64)
-    mask = (np.uint64(1) << np.uint64(r)) - np.uint64(1)
+    mask = (np.uint64(1) << r) - np.uint64(1)
     for i in range(len(new)):
-        if meta[3] < meta[2]:
-            _apply(signals, meta, position, cells, n_hashes)
+        if meta[_APPLIED] < meta[_SENT]:
+            _apply(board, position)
         if counting_bloom_filter.contains(cells, n_hashes, new[i]):
             out[i] = cursor
             cursor = cursor + 1 if cursor + 1 < n_workers else 0
         number = coin_synopsis.draw(draws, seed)
         if number & mask == mask:
+            heads = heads_of(number >> r)
             appended, deleted = coin_synopsis.record(
-                keys,
-                bits,
-                hot,
-                table,
-                where,
-                sizes,
-                draws,
-                new[i],
-                heads_of(number >> np.uint64(r)),
-                l,
-                p,
-                zeta,
-                seed,
-                changes,
+                keys, bits, hot, table, where, sizes, draws, coin, new[i], heads, changes
             )
             if appended:
-                _send(signals, meta, new[i], _APPEND, position + 1 + delay, cells, n_hashes)
+                _send(board, new[i], _APPEND, position + 1 + delay)
             for j in range(deleted):
-                _send(signals, meta, changes[j], _DELETE, position + 1 + delay, cells, n_hashes)
+                _send(board, changes[j], _DELETE, position + 1 + delay)
         position += 1
-    meta[0], meta[1] = cursor, position
+    meta[_CURSOR], meta[_POSITION] = cursor, position
 
 
 @njit(cache=True)
-def _send(signals: U64, meta: I64, key: np.uint64, kind: int, arrival: int, cells: U16, n_hashes: int) -> None:
+def _send(board: _Board, key: np.uint64, kind: np.uint64, arrival: int) -> None:
     """Queue a signal; where the queue is full the oldest arrives early."""
-    if meta[2] - meta[3] == len(signals):
-        _apply(signals, meta, int(signals[meta[3] % len(signals), 2]), cells, n_hashes)
-    at = meta[2] % len(signals)
-    signals[at, 0] = key
-    signals[at, 1] = np.uint64(kind)
-    signals[at, 2] = np.uint64(arrival)
-    meta[2] += 1
+    signals, meta = board.signals, board.meta
+    if meta[_SENT] - meta[_APPLIED] == len(signals):
+        _apply(board, int(signals[meta[_APPLIED] % len(signals), _ARRIVAL]))
+    at = meta[_SENT] % len(signals)
+    signals[at, _KEY], signals[at, _KIND], signals[at, _ARRIVAL] = key, kind, np.uint64(arrival)
+    meta[_SENT] += 1
 
 
 @njit(cache=True)
-def _apply(signals: U64, meta: I64, position: int, cells: U16, n_hashes: int) -> None:
+def _apply(board: _Board, position: int) -> None:
     """Let the signals that have arrived by now change the filter."""
-    while meta[3] < meta[2] and np.int64(signals[meta[3] % len(signals), 2]) <= position:
-        at = meta[3] % len(signals)
-        if signals[at, 1] == np.uint64(_APPEND):
-            counting_bloom_filter.append(cells, n_hashes, signals[at, 0])
+    cells, n_hashes, signals, meta = board
+    while meta[_APPLIED] < meta[_SENT]:
+        at = meta[_APPLIED] % len(signals)
+        if np.int64(signals[at, _ARRIVAL]) > position:
+            return
+        if signals[at, _KIND] == _APPEND:
+            counting_bloom_filter.append(cells, n_hashes, signals[at, _KEY])
         else:
-            counting_bloom_filter.delete(cells, n_hashes, signals[at, 0])
-        meta[3] += 1
+            counting_bloom_filter.delete(cells, n_hashes, signals[at, _KEY])
+        meta[_APPLIED] += 1
