@@ -162,6 +162,13 @@ class DynamicKeyRouter(Router):
             self.times[:] = now, now + self.grouping.teenage_s, now + self.grouping.old_s
         homes = MultiplyShift().first(keys, self.n_workers, self.seed)
         grouping = self.grouping
+        rule = _Rule(
+            grouping.threshold(self.n_workers),
+            grouping.max_workers(self.n_workers),
+            grouping.warm_up_s,
+            grouping.check_s,
+            grouping.whole_percents,
+        )
         done = 0
         while done < len(keys):
             self._cycle(now + done * self.step_s)
@@ -173,17 +180,13 @@ class DynamicKeyRouter(Router):
                 done,
                 now,
                 self.step_s,
-                *self.items,
+                self.items,
                 self.table,
                 self.size,
                 self.loads,
                 self.tally,
                 self.times,
-                grouping.threshold(self.n_workers),
-                grouping.max_workers(self.n_workers),
-                grouping.warm_up_s,
-                grouping.check_s,
-                grouping.whole_percents,
+                rule,
                 out,
             )
 
@@ -248,6 +251,16 @@ def _next(due: float, period_s: float, now: float) -> float:
     return due + period_s * (math.floor((now - due) / period_s) + 1)
 
 
+class _Rule(NamedTuple):
+    """When a key is scaled out, how far, and how often that is looked at; the parameters as numbers."""
+
+    threshold: float
+    max_workers: int
+    warm_up_s: float
+    check_s: float
+    whole_percents: bool
+
+
 @njit(cache=True)
 def _route(
     new: U64,
@@ -255,24 +268,18 @@ def _route(
     begin: int,
     now: float,
     step_s: float,
-    keys: U64,
-    counts: F64,
-    spaces: I8,
-    spread: I32,
-    checked: F64,
+    items: Items,
     table: I32,
     size: I64,
     loads: I64,
     tally: I64,
     times: F64,
-    threshold: float,
-    max_workers: int,
-    warm_up_s: float,
-    check_s: float,
-    whole_percents: bool,
+    rule: _Rule,
     out: I32,
 ) -> int:
     """Route from `begin` on; return where it stopped because a cycle is due or the items are full."""
+    keys, counts, spaces, spread, checked = items
+    threshold, max_workers, warm_up_s, check_s, whole_percents = rule
     n = len(loads)
     due = min(times[_NEXT_TEENAGE], times[_NEXT_OLD])
     for i in range(begin, len(new)):

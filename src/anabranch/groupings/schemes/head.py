@@ -85,7 +85,7 @@ class HeadRouter(Router):
         first, second = self.grouping.family.pairs(keys, self.n_workers, self.seed)
         theta = self.grouping.threshold(self.n_workers)
         epsilon = -1.0 if self.epsilon is None else self.epsilon
-        _route(keys, first, second, *self.sketch.summary, *self.loads, self.meta, theta, epsilon, out)
+        _route(keys, first, second, self.sketch.summary, self.loads, self.meta, theta, epsilon, out)
 
     def begin_window(self) -> None:
         ordered_counters.assign(self.loads, np.zeros(self.n_workers, dtype=np.int64), self.rotation)
@@ -121,25 +121,15 @@ def _route(
     keys: U64,
     first: I32,
     second: I32,
-    count: I64,
-    order: I32,
-    items: I32,
-    blocks: I32,
-    free: I32,
-    monitored: U64,
-    error: I64,
-    table: I32,
-    where: I32,
-    loads: I64,
-    load_order: I32,
-    load_items: I32,
-    load_blocks: I32,
-    load_free: I32,
+    summary: Summary,
+    counted: OrderedCounters,
     meta: I64,
     theta: float,
     epsilon: float,
     out: I32,
 ) -> None:
+    count, order, items, blocks, free, monitored, error, table, where = summary
+    loads, load_order, load_items, load_blocks, load_free = counted
     n = len(loads)
     total, choices = meta[_TOTAL], meta[_CHOICES]
     for i in range(len(keys)):
