@@ -18,7 +18,7 @@ from anabranch.simulate.planned_edge import PlannedEdge
 from anabranch.simulate.result import Result, Windows
 from anabranch.simulate.settings import Settings
 from anabranch.simulate.source import Tuples
-from anabranch.simulate.worker import SAMPLE_EVERY, Workers
+from anabranch.simulate.worker import IMBALANCE, IMBALANCE_SHARE, SAMPLE_EVERY, Workers
 from anabranch.streams import Stream
 
 
@@ -214,8 +214,8 @@ class _Run:
             rate=self._rate(),
             imbalance=final,
             # A stream too short for a sample has one: its end.
-            imbalance_mean=float(workers.samples[1]) / n_samples / n if n_samples else final,
-            imbalance_mean_running=float(workers.samples[2]) / n_samples if n_samples else final,
+            imbalance_mean=float(workers.samples[IMBALANCE]) / n_samples / n if n_samples else final,
+            imbalance_mean_running=float(workers.samples[IMBALANCE_SHARE]) / n_samples if n_samples else final,
             makespan=metrics.makespan(_column(whole, "most"), _column(whole, "ideal")),
             replication=len(workers.pairs) / len(workers.keys),
             replication_window=float(_column(whole, "replication").mean()),

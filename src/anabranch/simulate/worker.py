@@ -12,11 +12,13 @@ from anabranch.kernels import njit
 from anabranch.simulate.settings import Settings
 
 SAMPLE_EVERY = 1000
+# Cells of `Workers.samples`: tuples so far, and the sums of I(t) and of I(t)/t over every 1000th of them.
+_SEEN, IMBALANCE, IMBALANCE_SHARE = 0, 1, 2
 _PAIR = np.uint64(0xD6E8FEB86659FD93)
 
 
 class Workers:
-    """One FIFO queue a worker, fed in the order of arrival; loads are work, in tuples of a worker of speed 1.
+    """One FIFO queue per worker, fed in the order of arrival; loads are work, in tuples of a worker of speed 1.
 
     Keys and (key, worker) pairs are counted exactly, up to collisions of 64-bit hashes.
     """
@@ -106,8 +108,8 @@ def _bin(latency_bits: I64, histogram: I64) -> None:
 
 @njit(cache=True)
 def _load(workers: I32, work: F64, alive: I64, loads: F64, window_loads: F64, tuples: I64, samples: F64) -> None:
-    """Add up loads; `samples` holds the tuples so far and the sums of I(t) and I(t)/t over every 1000th tuple."""
-    seen = np.int64(samples[0])
+    """Add up loads, and the imbalance of every 1000th tuple."""
+    seen = np.int64(samples[_SEEN])
     for i in range(len(workers)):
         worker = workers[i]
         loads[worker] += work[worker]
@@ -120,9 +122,9 @@ def _load(workers: I32, work: F64, alive: I64, loads: F64, window_loads: F64, tu
                 most = max(most, loads[w])
                 total += loads[w]
             imbalance = most - total / len(alive)
-            samples[1] += imbalance
-            samples[2] += imbalance / seen
-    samples[0] = seen
+            samples[IMBALANCE] += imbalance
+            samples[IMBALANCE_SHARE] += imbalance / seen
+    samples[_SEEN] = seen
 
 
 @njit(cache=True)
