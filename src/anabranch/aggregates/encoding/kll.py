@@ -79,28 +79,31 @@ def _first_and_last(ends: I64, items: F64) -> F64:
 
 @njit(cache=True)
 def _chosen(totals: I64, levels: Levels, items: F64, weights: I64) -> F64:
-    """The middle of each block, those of smaller blocks first, as levels follow each other in a sketch."""
+    """The item in the middle of each block, in the order in which a sketch stores them: small blocks first.
+
+    A group's items lie in a row, each as long as its weight. The row is cut into blocks of 2^h, and what is left over
+    into one block per binary digit, so that their lengths fall:
+
+        items    | a | b     | c       | d | e   | f |
+        blocks   |   2^h     |   2^h     | 2^i   |2^j|
+        stored   2^j, 2^i, then those of 2^h from the left
+    """
     firsts, heights, n_items = levels
     chosen = np.empty(n_items.sum())
-    at, seen = 0, 0
+    # The rows of all groups follow each other: the block in hand begins at `begin`, the item `at` at `passed`.
+    begin, at, passed = 0, 0, 0
     for group in range(len(totals)):
-        top = totals[group] >> heights[group]
-        n_low = n_items[group] - top
-        place, base, before = firsts[group] + n_low, 0, seen
+        n_large = totals[group] >> heights[group]
+        n_small, end = n_items[group] - n_large, begin + totals[group]
         for block in range(n_items[group]):
-            height = heights[group]
-            if block >= top:
-                height = _bit_length(totals[group] - base) - 1
-                place = firsts[group] + n_items[group] - 1 - block
-            while seen + weights[at] <= before + base + ((1 << height) >> 1):
-                seen += weights[at]
+            is_large = block < n_large
+            length = 1 << (heights[group] if is_large else _bit_length(end - begin) - 1)
+            while passed + weights[at] <= begin + length // 2:
+                passed += weights[at]
                 at += 1
-            chosen[place] = items[at]
-            base += 1 << height
-            place += 1
-        while seen < before + totals[group]:
-            seen += weights[at]
-            at += 1
+            place = n_small + block if is_large else n_items[group] - 1 - block
+            chosen[firsts[group] + place] = items[at]
+            begin += length
     return chosen
 
 
