@@ -16,6 +16,8 @@ from anabranch.kernels import njit
 # A key with less than this part of a worker's target is placed once, after the heavier ones; those are levelled.
 _LEVELLED = 0.1
 _SWEEPS = 2
+# A sweep with this in place of a rounding leaves volumes as they are.
+_NOT_YET = -1.0
 
 
 @njit(cache=True)
@@ -24,32 +26,33 @@ def level(chunk: Chunk, flows: Flows, n_split: int, rounding: float) -> None:
 
     Split keys are in `chunk.order` by falling count afterwards, and their flows in `chunk.dealt`.
     """
-    order, counts, starts, lengths = chunk.order, chunk.counts, chunk.starts, chunk.lengths
-    dealt, towards, widths, volumes, loads = chunk.dealt, chunk.towards, chunk.widths, chunk.volumes, chunk.loads
+    order, counts, loads = chunk.order, chunk.counts, chunk.loads
     _order(order, chunk.sorted, counts, n_split)
     fixed = loads.copy()
-    total, narrowest = 0.0, np.inf
-    for target in chunk.targets:
-        total += target
-        narrowest = target if target < narrowest else narrowest
-    heavy, least = 0, _LEVELLED * (total / len(loads))
+    heavy, least = 0, _LEVELLED * chunk.targets.mean()
     while heavy < n_split and counts[order[heavy]] >= least:
         heavy += 1
-    lists = (starts, lengths, dealt, towards, widths, volumes, loads)
-    first, following, workers = flows.first, flows.following, flows.workers
-    n = _resume(
-        order, chunk.slots, counts, first, following, workers, flows.parts, chunk.targets, heavy, n_split, *lists
-    )
+    n = _resume(chunk, flows, heavy, n_split)
     for _ in range(_SWEEPS):
-        _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, -1.0, heavy)
-    _sweep(order, counts, *lists, flows.quotas, flows.parts, narrowest, rounding, n_split)
-    _add_up(dealt, towards, flows.quotas, fixed, loads, n)
+        _sweep(chunk, flows, heavy, _NOT_YET)
+    _sweep(chunk, flows, n_split, rounding)
+    _add_up(chunk.dealt, chunk.towards, flows.quotas, fixed, loads, n)
 
 
 @njit(cache=True)
 def warm(chunk: Chunk, flows: Flows, n_split: int) -> None:
     """Add the chunk to the heat of the split keys that came."""
-    _warm(chunk.order, chunk.slots, chunk.counts, flows.heat, flows.seen, flows.counts[CHUNKS], n_split)
+    order, slots, counts, heat, seen = chunk.order, chunk.slots, chunk.counts, flows.heat, flows.seen
+    now = flows.counts[CHUNKS]
+    # Most of them were there in the chunk before, too: what is left of their heat is computed once.
+    age, left = -1, 1.0
+    for a in range(n_split):
+        slot = slots[order[a]]
+        if now - seen[slot] != age:
+            age = now - seen[slot]
+            left = decay(age)
+        heat[slot] = heat[slot] * left + counts[order[a]]
+        seen[slot] = now
 
 
 @njit(cache=True)
@@ -78,26 +81,12 @@ def _magnitude(count: int) -> int:
 
 
 @njit(cache=True)
-def _resume(
-    order: I32,
-    slots: I32,
-    counts: I64,
-    first: I32,
-    following: I32,
-    workers: I32,
-    parts: F64,
-    targets: F64,
-    heavy: int,
-    n_split: int,
-    starts: I32,
-    lengths: I32,
-    dealt: I32,
-    towards: U32,
-    widths: F64,
-    volumes: F64,
-    loads: F64,
-) -> int:
+def _resume(chunk: Chunk, flows: Flows, heavy: int, n_split: int) -> int:
     """List the flows of all split keys, place the heavy ones as in the last chunk; the number of flows."""
+    order, slots, counts, starts, lengths = chunk.order, chunk.slots, chunk.counts, chunk.starts, chunk.lengths
+    dealt, towards, widths, volumes = chunk.dealt, chunk.towards, chunk.widths, chunk.volumes
+    loads, targets = chunk.loads, chunk.targets
+    first, following, workers, parts = flows.first, flows.following, flows.workers, flows.parts
     n = 0
     for a in range(n_split):
         j = order[a]
@@ -116,61 +105,52 @@ def _resume(
 
 
 @njit(cache=True)
-def _sweep(
-    order: I32,
-    counts: I64,
-    starts: I32,
-    lengths: I32,
-    dealt: I32,
-    towards: U32,
-    widths: F64,
-    volumes: F64,
-    loads: F64,
-    quotas: I64,
-    parts: F64,
-    narrowest: float,
-    rounding: float,
-    n_keys: int,
-) -> None:
+def _sweep(chunk: Chunk, flows: Flows, n_keys: int, rounding: float) -> None:
     """Take up one key after the other and pour it over its flows like water: the lowest workers rise to one level.
 
-    `rounding` below 0 leaves volumes as they are. Otherwise they become whole tuples, so that no sum along the flows of
-    a key is off by one or more. One kernel for both, without calls: a call counts references to all these arrays.
+    Each flow leads to a worker, which is a column: as wide as the worker's target, the ground as high as what the
+    worker has of other keys. A worker whose ground is above the level gets no water.
+
+                       ####
+        level    ~~~~~~####~~~~
+                 ~~~~~~########
+                 ##############
+
+    With a `rounding` from 0 to 1 the volumes become whole tuples, which are the quotas. It is the sum along the flows
+    that is rounded, from there on, not each volume: so none of the sums is off by one or more.
     """
+    order, counts, starts, lengths = chunk.order, chunk.counts, chunk.starts, chunk.lengths
+    dealt, towards, widths, volumes, loads = chunk.dealt, chunk.towards, chunk.widths, chunk.volumes, chunk.loads
+    quotas, parts, narrowest = flows.quotas, flows.parts, chunk.targets.min()
     for a in range(n_keys - 1, -1, -1):
         j = order[a]
         # Unsigned, or numba would look for negative indices in every access.
         count, begin, end = counts[j], np.uint64(starts[j]), np.uint64(starts[j] + lengths[j])
+
+        # Take the key up: `volumes` holds the ground until the key is poured.
         water, width, top = float(count), 0.0, 0.0
         for at in range(begin, end):
-            # What is there without the key, until the key is poured.
             ground = loads[towards[at]] - volumes[at]
             volumes[at] = ground
             water += ground
             width += widths[at]
             top = ground if ground > top else top
         level = water / width
-        # Where the level is above all ground it is right. If not, the next one is lower, and so on.
-        while top >= level * narrowest:
-            water, width, top = float(count), 0.0, 0.0
+        if top >= level * narrowest:
+            level = _lowered(level, top, count, widths, volumes, begin, end, narrowest)
+
+        if rounding == _NOT_YET:
             for at in range(begin, end):
-                # Adding 0 instead of skipping: which worker is below is a coin toss to the processor.
-                below = volumes[at] < level * widths[at]
-                ground = volumes[at] if below else 0.0
-                water += ground
-                width += widths[at] if below else 0.0
-                top = ground if ground > top else top
-            if width <= 0.0 or water / width >= level - 1e-9:
-                break
-            level = water / width
+                ground, volume = volumes[at], level * widths[at] - volumes[at]
+                volume = volume if volume > 0.0 else 0.0
+                volumes[at] = volume
+                loads[towards[at]] = ground + volume
+            continue
+
         poured, given, last = rounding, 0, begin
         for at in range(begin, end):
             ground, volume = volumes[at], level * widths[at] - volumes[at]
             volume = volume if volume > 0.0 else 0.0
-            if rounding < 0.0:
-                volumes[at] = volume
-                loads[towards[at]] = ground + volume
-                continue
             flow, before = dealt[at], given
             poured += volume
             whole = int(poured) if poured < count else count
@@ -179,11 +159,38 @@ def _sweep(
             parts[flow] = (given - before) / count
             loads[towards[at]] = ground + volume + ((given - before) - volume)
             last = np.uint64(at) if volume > 0.0 else last
-        if rounding >= 0.0 and given < count:
+        if given < count:
             flow = dealt[last]
             quotas[flow] += count - given
             parts[flow] = quotas[flow] / count
             loads[towards[last]] += count - given
+
+
+@njit(cache=True, inline="always")
+def _lowered(
+    level: float,
+    top: float,
+    count: int,
+    widths: F64,
+    grounds: F64,
+    begin: np.uint64,
+    end: np.uint64,
+    narrowest: float,
+) -> float:
+    """The level without the columns that stand out of the water, and so on until none does. `top` is the highest."""
+    while top >= level * narrowest:
+        water, width, top = float(count), 0.0, 0.0
+        for at in range(begin, end):
+            # Adding 0 instead of skipping: which worker is below is a coin toss to the processor.
+            below = grounds[at] < level * widths[at]
+            ground = grounds[at] if below else 0.0
+            water += ground
+            width += widths[at] if below else 0.0
+            top = ground if ground > top else top
+        if width <= 0.0 or water / width >= level - 1e-9:
+            break
+        level = water / width
+    return level
 
 
 @njit(cache=True)
@@ -192,16 +199,3 @@ def _add_up(dealt: I32, towards: U32, quotas: I64, fixed: F64, loads: F64, n: in
     loads[:] = fixed
     for at in range(n):
         loads[towards[at]] += quotas[dealt[at]]
-
-
-@njit(cache=True)
-def _warm(order: I32, slots: I32, counts: I64, heat: F64, seen: I64, now: int, n_split: int) -> None:
-    """Most of them were there in the chunk before, too: what is left of their heat is computed once."""
-    age, left = -1, 1.0
-    for a in range(n_split):
-        slot = slots[order[a]]
-        if now - seen[slot] != age:
-            age = now - seen[slot]
-            left = decay(age)
-        heat[slot] = heat[slot] * left + counts[order[a]]
-        seen[slot] = now
