@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from anabranch.groupings.spillway import flows, spill
+from anabranch.groupings.spillway.allowance import Allowance
 from anabranch.groupings.spillway.chunk import Chunk, work_space
 from anabranch.groupings.spillway.flows import Flows
 
@@ -23,7 +24,7 @@ def planned(chunk: Chunk, *, tolerance: float, slack: float = 0.0, chance: float
     made, n, n_workers = flows.empty(64), len(chunk.keys), len(chunk.loads)
     n_split = spill.place(chunk, made, n)
     frequency, offsets = np.ones(64, np.float32), np.zeros(n_workers)
-    spill.plan(chunk, made, n, n_split, frequency, offsets, tolerance, slack, chance, n_workers, 0.5)
+    spill.plan(chunk, made, n, n_split, frequency, offsets, Allowance(tolerance, slack, chance), n_workers, 0.5)
     return made
 
 

@@ -16,6 +16,7 @@ from anabranch.errors import ConfigError
 from anabranch.groupings import Plan, Report, Spillway
 from anabranch.groupings.plan import pack_plan, pack_table, unpack_plan
 from anabranch.groupings.spillway import flows
+from anabranch.groupings.spillway.allowance import all_keys
 from anabranch.groupings.spillway.flow_tables import flows_of
 from anabranch.groupings.spillway.flows import SPLIT
 from anabranch.hashing import MultiplyShift, hash_keys
@@ -462,7 +463,7 @@ def test_a_source_estimates_the_keys_of_all_within_a_factor_of_three_while_they_
     router = Spillway().build(16, n_sources=n_sources)
     for window in keys.reshape(n_windows, -1):
         router.route(window[::n_sources].copy())
-    assert 1 / 3 < router._all_keys() / len(np.unique(keys)) < 3
+    assert 1 / 3 < all_keys(router.meta, n_sources) / len(np.unique(keys)) < 3
 
 
 STEADY, RETURNING = hash_keys([10**7, 10**7 + 1])

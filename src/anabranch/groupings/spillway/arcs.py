@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.arrays import F64, I32, I64
+from anabranch.arrays import F64, I32, I64, U64
+from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
+from anabranch.kernels import njit
 
 # Arcs a worker, at least.
 _EACH = 64
+_MASK = 0xFFFFFFFFFFFFFFFF
 
 
 def even(weights: F64) -> I32:
@@ -63,3 +66,19 @@ def _shares(weights: F64, total: int) -> I64:
     short = total - int(parts.sum())
     parts[np.argsort(parts - exact, kind="stable")[:short]] += 1
     return parts
+
+
+def find_homes(keys: U64, arcs: I32, n_workers: int, seed: int, homes: I32, steps: I32) -> None:
+    """Write the home of each key, and the step in which it tries other workers."""
+    # A Python integer beyond 63 bits would take numba's slow way into a kernel.
+    mixed = np.uint64(hash_long(np.uint64(seed & _MASK), np.uint64(SPARK_SEED)))
+    _find_homes(keys, arcs, n_workers, mixed, seed != 0, homes, steps)
+
+
+@njit(cache=True)
+def _find_homes(keys: U64, arcs: I32, n_workers: int, seed: np.uint64, seeded: bool, homes: I32, steps: I32) -> None:
+    low, others = np.uint64(0xFFFFFFFF), np.uint64(max(1, n_workers - 1))
+    for j in range(len(keys)):
+        mixed = hash_long(keys[j], seed) if seeded else keys[j]
+        homes[j] = arcs[int(((mixed >> np.uint64(32)) * np.uint64(len(arcs))) >> np.uint64(32))]
+        steps[j] = np.int32(((mixed & low) * others) >> np.uint64(32)) + np.int32(1)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anabranch.arrays import F32, F64, I32, I64, U32, U64
+from anabranch.arrays import F32, F64, I32, I64, U64
+from anabranch.groupings.spillway.allowance import Allowance
 from anabranch.groupings.spillway.chunk import Chunk
 from anabranch.groupings.spillway.displace import displace
 from anabranch.groupings.spillway.flows import Flows, extend, flow_to, slot_of
@@ -30,18 +31,15 @@ def plan(
     n_split: int,
     frequency: F32,
     offsets: F64,
-    tolerance: float,
-    slack: float,
-    chance: float,
+    allowance: Allowance,
     most: int,
     rounding: float,
 ) -> int:
     """Give every flow its quota of the chunk's first `n` distinct keys; flows are added where a worker overflows.
 
     `place` comes first and says how many are split. `chunk.loads` holds what is fixed, `chunk.targets` what each worker
-    should get. A worker may have its target × (1 + tolerance), the part `chance` of what rare keys bring it above the
-    `chunk.usual`, and `slack` standard deviations of what the others bring; `offsets` is added to its load, and `most`
-    is the cap on a key's replicas. Returns the number of split keys.
+    should get and `allowance` how much more it may have; `offsets` is added to its load, and `most` is the cap on a
+    key's replicas. Returns the number of split keys.
     """
     # Out of the tuple once: in a loop its references would be counted each time.
     loads = chunk.loads
@@ -49,13 +47,12 @@ def plan(
         loads[worker] += offsets[worker]
     level(chunk, flows, n_split, rounding)
     warm(chunk, flows, n_split)
-    allowed = (tolerance, slack, chance)
-    over = _overflows(chunk, flows, n_split, *allowed)
+    over = _overflows(chunk, flows, n_split, allowance)
     if over:
-        before, n_split = n_split, displace(chunk, flows, n, n_split, most, slack == 0.0)
+        before, n_split = n_split, displace(chunk, flows, n, n_split, most, allowance.slack == 0.0)
         if n_split > before:
             level(chunk, flows, n_split, rounding)
-            over = _overflows(chunk, flows, n_split, *allowed)
+            over = _overflows(chunk, flows, n_split, allowance)
     if over:
         n_split = _spill(chunk, flows, n, n_split, frequency, most)
     for worker in range(len(loads)):
@@ -89,13 +86,13 @@ def place(chunk: Chunk, flows: Flows, n: int) -> int:
 
 
 @njit(cache=True)
-def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack: float, chance: float) -> bool:
+def _overflows(chunk: Chunk, flows: Flows, n_split: int, allowance: Allowance) -> bool:
     """Set the limits; whether a worker is above its own."""
+    tolerance, slack, chance = allowance
     loads, targets, limits, noise, heads = chunk.loads, chunk.targets, chunk.limits, chunk.noise, chunk.heads
     if slack > 0.0:
         noise[:] = chunk.variance
-        lists = (chunk.order, chunk.counts, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards)
-        _add_noise(*lists, flows.quotas, noise, n_split)
+        _add_noise(chunk, flows.quotas, n_split)
     found, rare, usual = False, chunk.rare, chunk.usual
     for worker in range(len(loads)):
         target = targets[worker]
@@ -113,10 +110,10 @@ def _overflows(chunk: Chunk, flows: Flows, n_split: int, tolerance: float, slack
 
 
 @njit(cache=True)
-def _add_noise(
-    order: I32, counts: I64, starts: I32, lengths: I32, dealt: I32, towards: U32, quotas: I64, noise: F64, n_split: int
-) -> None:
+def _add_noise(chunk: Chunk, quotas: I64, n_split: int) -> None:
     """Variance of what split keys bring: a key's own, shared like the key."""
+    order, counts, starts, lengths = chunk.order, chunk.counts, chunk.starts, chunk.lengths
+    dealt, towards, noise = chunk.dealt, chunk.towards, chunk.noise
     for a in range(n_split):
         j = order[a]
         for at in range(starts[j], starts[j] + lengths[j]):
@@ -129,8 +126,7 @@ def _spill(chunk: Chunk, flows: Flows, n: int, n_split: int, frequency: F32, mos
     """Overloaded workers, the fullest first, hand on what they have of their most frequent keys."""
     loads, heads, links, keys, owners = chunk.loads, chunk.heads, chunk.links, chunk.keys, chunk.owners
     _list_keys(heads, chunk.homes, chunk.slots, links, n)
-    lists = (chunk.order, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards)
-    _list_flows(heads, *lists, flows.quotas, owners, links, len(keys), n_split)
+    _list_flows(chunk, flows.quotas, n_split)
     over = np.flatnonzero(heads != -1)
     for worker in over[np.argsort(-loads[over], kind="mergesort")]:
         goal = goal_of(chunk.limits[worker], chunk.targets[worker], chunk.noise[worker])
@@ -154,20 +150,10 @@ def _list_keys(heads: I32, homes: I32, slots: I32, links: I32, n: int) -> None:
 
 
 @njit(cache=True)
-def _list_flows(
-    heads: I32,
-    order: I32,
-    starts: I32,
-    lengths: I32,
-    dealt: I32,
-    towards: U32,
-    quotas: I64,
-    owners: I32,
-    links: I32,
-    n_keys: int,
-    n_split: int,
-) -> None:
-    """Put flows on the lists of overloaded workers, `n_keys` and more."""
+def _list_flows(chunk: Chunk, quotas: I64, n_split: int) -> None:
+    """Put flows on the lists of overloaded workers, with the number of the flow behind those of all keys."""
+    order, starts, lengths, dealt, towards = chunk.order, chunk.starts, chunk.lengths, chunk.dealt, chunk.towards
+    heads, links, owners, n_keys = chunk.heads, chunk.links, chunk.owners, len(chunk.keys)
     for a in range(n_split):
         j = order[a]
         for at in range(starts[j], starts[j] + lengths[j]):
