@@ -14,6 +14,8 @@ from anabranch.report.live import LiveRun
 from anabranch.report.units import count, duration, fraction, number, rate
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from anabranch.spark.progress import BatchMetrics
 
 
@@ -117,12 +119,17 @@ def _unwritten(n: int) -> list[str]:
 
 
 def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:
-    """The batches of a query as a report takes them; one with fewer workers than another had none on the rest."""
-    n_workers = max(1, *(len(metrics.worker_tuples) for metrics in batches))
-    worker_tuples = np.zeros((len(batches), n_workers))
-    for row, metrics in zip(worker_tuples, batches, strict=True):
-        row[: len(metrics.worker_tuples)] = metrics.worker_tuples
-    partials = np.array([float(metrics.partials or 0) for metrics in batches])
-    keys = np.array([float(metrics.keys or 0) for metrics in batches])
-    seconds = np.array([metrics.seconds for metrics in batches])
-    return LiveRun(grouping, seconds, partials, keys, worker_tuples)
+    """The figures of a query's batches in arrays, as a report takes them: one entry per batch."""
+    return LiveRun(
+        grouping,
+        seconds=np.array([one.seconds for one in batches]),
+        partials=np.array([float(one.partials or 0) for one in batches]),
+        keys=np.array([float(one.keys or 0) for one in batches]),
+        worker_tuples=_in_one_table([one.worker_tuples for one in batches]),
+    )
+
+
+def _in_one_table(worker_tuples: Sequence[list[int]]) -> NDArray[np.float64]:
+    """A row per batch and a column per worker; a batch that had fewer workers has zeros for the others."""
+    n_workers = max(1, *map(len, worker_tuples))
+    return np.array([row + [0] * (n_workers - len(row)) for row in worker_tuples], dtype=np.float64)

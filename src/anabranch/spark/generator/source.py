@@ -147,10 +147,10 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def __init__(self, settings: GeneratorSettings) -> None:
         self.settings = settings
-        # Set by a trigger that wants what is there now and no more.
-        self._until_s: float | None = None
-        self._last: int | None = None
-        # Spark 4.1 does not say where a batch starts; it is where the last one that it asked for ended.
+        # Where a trigger for what is there now has stopped the clock, and a stream without clock and end.
+        self._stopped_s: float | None = None
+        self._stopped_at: int | None = None
+        # Spark 4.1 does not say where a batch starts: it is where the last one that it asked for ended.
         self._position: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -161,39 +161,33 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return ReadMaxRows(self.settings.batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._until_s = time.time()
+        self._stopped_s = time.time()
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:
-        """End of the next batch.
+        """Where the next batch ends: after all tuples that are there by now, or after `batch` of them."""
+        if start is None:
+            # Spark 4.1 makes one batch of what is there now, so a stream that ends must be in it as a whole.
+            start, takes_all = self._position or self.initialOffset(), self.settings.tuples is not None
+        else:
+            takes_all = ReadAllAvailable is not None and isinstance(limit, ReadAllAvailable)
+        end = self._tuples_by_now(start)
+        if not takes_all:
+            end = min(end, start["tuple"] + self.settings.batch)
+        return {**start, "tuple": max(start["tuple"], end)}
 
-        Spark 4.1 passes no arguments, and runs a trigger for what is there now as one batch up to here: a stream that
-        ends is one batch there.
-        """
-        unbounded = self._wants_all(limit) if start is not None else self.settings.tuples is not None
-        start = start or self._position or self.initialOffset()
-        there = self._there(start)
-        if not unbounded:
-            there = min(there, start["tuple"] + self.settings.batch)
-        return {**start, "tuple": max(start["tuple"], there)}
-
-    def _wants_all(self, limit: object) -> bool:
-        return ReadAllAvailable is not None and isinstance(limit, ReadAllAvailable)
-
-    def _there(self, start: dict[str, int]) -> int:
-        """Tuples that exist by now."""
+    def _tuples_by_now(self, start: dict[str, int]) -> int:
+        """Tuples that are there: as many as the rate allows, or all, or, of an endless stream, one batch more."""
         settings = self.settings
         if settings.rate > 0:
-            now = time.time() if self._until_s is None else self._until_s
-            there = int(max(0.0, now - start["started"] / MICROSECONDS) * settings.rate)
-            return there if settings.tuples is None else min(there, settings.tuples)
+            now_s = time.time() if self._stopped_s is None else self._stopped_s
+            due = int(max(0.0, now_s - start["started"] / MICROSECONDS) * settings.rate)
+            return due if settings.tuples is None else min(due, settings.tuples)
         if settings.tuples is not None:
             return settings.tuples
-        # Without an end and without a clock, one batch is what there is now.
-        if self._until_s is None:
+        if self._stopped_s is None:
             return start["tuple"] + settings.batch
-        if self._last is None:
-            self._last = start["tuple"] + settings.batch
-        return self._last
+        self._stopped_at = self._stopped_at or start["tuple"] + settings.batch
+        return self._stopped_at
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Slice]:
         self._position = end
