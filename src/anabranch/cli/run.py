@@ -72,7 +72,15 @@ def run(
         _Text,
         typer.Option(help="Where routes are made: adaptive, planned or local.  [default: adaptive]", metavar="NAME"),
     ] = None,
-    workers: Annotated[int, values.option("--workers", values.whole, "Workers that share the keys.", at_least=1)] = 16,
+    workers: Annotated[
+        int,
+        values.option(
+            "--workers",
+            values.whole,
+            "Workers that share the keys; on a cluster, as many as it runs tasks at once.",
+            at_least=1,
+        ),
+    ] = 16,
     regime: Annotated[
         str, typer.Option(help="batch: states are merged every batch. resident: they stay on workers.", metavar="NAME")
     ] = "batch",

@@ -37,7 +37,7 @@ from anabranch.spark.listener import listen, observe_hot_keys
 from anabranch.spark.merging import aggregator, fingerprint, resident
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import mapped
-from anabranch.spark.requirements import check_dataframe, parallelism
+from anabranch.spark.requirements import check_dataframe
 from anabranch.spark.settings import WORKER, Settings
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
@@ -50,7 +50,7 @@ def balance(
     df: DataFrame,
     key: Key,
     grouping: Grouping | str | None = None,
-    n_workers: int | None = None,
+    n_workers: int = 16,
     *,
     edge: str | None = None,
     ledger: str | None = None,
@@ -75,7 +75,8 @@ def balance(
         How to spread, as an object or by name, such as ``Fish()``, "fish" or "partial-key(choices=3)"; default
         `Spillway`.
     n_workers
-        Tasks that the keyed work is spread over; default: as many as the session runs at once.
+        Tasks that the keyed work is spread over. The default is that of the command line and the simulator, so that a
+        program goes on from its checkpoint on any machine; on a cluster, name as many as it runs tasks at once.
     edge
         "adaptive": routers in Python, every grouping, the default for streams. "planned": native, from a table made of
         the batch before (a stream; needs a ledger) or of an exact count of the data (a batch DataFrame). That count
@@ -101,7 +102,6 @@ def balance(
     df, keys = _plain(*with_keys(df, key))
     asked = frozenset(name for name, given in [("edge", edge), ("grouping", grouping)] if given is not None)
     grouping = _grouping(grouping)
-    n_workers = parallelism(df.sparkSession) if n_workers is None else n_workers
     edge, why = (edge, "") if edge else _default_edge(df, grouping, regime)
     dealt_by = _deal_by(df, deal_by)
     # Tasks run in folders of their own.

@@ -70,13 +70,3 @@ def _setting(spark: SparkSession, name: str) -> str:
         return str(spark.conf.get(name)).lower()
     except PySparkException:
         return "false"
-
-
-def parallelism(spark: SparkSession) -> int:
-    """Tasks that the session runs at once, as far as it can be asked."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect has no context, and says so by one of several errors
-        return int(
-            str(spark.conf.get("spark.default.parallelism", str(spark.conf.get("spark.sql.shuffle.partitions"))))
-        )

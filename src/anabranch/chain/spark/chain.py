@@ -42,7 +42,7 @@ from anabranch.spark.merging import aggregator, fingerprint
 from anabranch.spark.merging.output_mode import running_totals
 from anabranch.spark.merging.resident import on_slots
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.requirements import check_dataframe, check_state_store, parallelism
+from anabranch.spark.requirements import check_dataframe, check_state_store
 from anabranch.spark.workers.own_aggregate import state_of
 from anabranch.spark.workers.worker import Bound, Summary
 
@@ -51,7 +51,7 @@ OPERATOR = "operator"
 
 def chain(
     df: DataFrame,
-    n_workers: int | None = None,
+    n_workers: int = 16,
     *,
     ledger: str | None = None,
     flush_every: int = 1,
@@ -70,7 +70,7 @@ def chain(
     df
         A streaming or batch DataFrame.
     n_workers
-        Workers of each operator; default: as many as the session runs tasks at once.
+        Workers of each operator; see `anabranch.spark.balance` for the default.
     ledger
         Folder, reachable from all tasks, for what workers report and for the tables; without it nothing is learned.
     flush_every
@@ -100,7 +100,7 @@ def chain(
     settings = TaskSettings(
         # `answers` counts them.
         2,
-        parallelism(df.sparkSession) if n_workers is None else n_workers,
+        n_workers,
         # Tasks run in folders of their own.
         ledger and absolute(ledger),
         flush_every,
