@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anabranch.errors import SnapshotError
-from anabranch.groupings import Plan, Report, ShuffleGrouping, Table
+from anabranch.groupings import DStream, Plan, Report, ShuffleGrouping, Table
 from anabranch.groupings.plan import (
     pack_plan,
     pack_report,
@@ -162,3 +162,13 @@ def test_a_report_is_not_a_plan():
         unpack_plan(pack_report(Report()))
     with pytest.raises(SnapshotError, match="expected a report, found 'plan'"):
         unpack_report(pack_plan(Plan()))
+
+
+def test_exact_counts_make_a_table_whatever_routers_report():
+    """DStream's routers report bit vectors, which its `fold` pools as such."""
+    exact = Report(tuples=100, hot_keys=np.array([7, 8], np.uint64), hot_counts=np.array([90, 10]), partials=2)
+    first = DStream().plan_from_counts(None, [exact], 4)
+    assert (first.hot_counts.tolist(), first.n_keys, first.cold_tuples.tolist()) == ([90, 10], 2, [])
+    assert first.table is not None and first.table.keys.tolist() == [7, 8]
+    second = DStream().plan_from_counts(first, [exact], 4, cold_tuples=np.array([1, 0, 0, 0]))
+    assert (second.version, second.cold_tuples.tolist()) == (1, [1, 0, 0, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anabranch import snapshot
 from anabranch.errors import ConfigError, InputError, SnapshotError
-from anabranch.groupings.plan import Plan, Report, Table, pool_cold, pool_hot_keys, pool_seconds
+from anabranch.groupings.plan import Plan, Report, Table, pooled
 
 # Candidates are computed a block at a time, so that they stay in the cache between the two passes over it.
 _BLOCK = 16_384
@@ -78,16 +78,33 @@ class Grouping(ABC):
 
     def fold(self, previous: Plan | None, reports: Sequence[Report]) -> Plan:
         """Plan of the next batch from the plan and the reports of the last one."""
-        hot_keys, hot_counts = pool_hot_keys(list(reports))
-        return Plan(
-            version=0 if previous is None else previous.version + 1,
-            tuples=sum(report.tuples for report in reports),
-            hot_keys=hot_keys,
-            hot_counts=hot_counts,
-            n_keys=sum(report.partials for report in reports),
-            cold_tuples=pool_cold(list(reports)),
-            seconds_per_tuple=pool_seconds(previous, list(reports)),
-        )
+        return pooled(previous, reports)
+
+    def plan_from_counts(
+        self,
+        previous: Plan | None,
+        reports: Sequence[Report],
+        n_workers: int,
+        seed: int = 0,
+        cold_tuples: NDArray[np.int64] | None = None,
+    ) -> Plan:
+        """Plan with a table, from exact counts instead of what routers have learned.
+
+        Parameters
+        ----------
+        previous
+            The plan before: its table is kept as far as it serves.
+        reports
+            The counts.
+        n_workers, seed
+            As for `table`.
+        cold_tuples
+            As in the plan, where that is known; by default it comes from reports of single workers.
+        """
+        plan = replace(pooled(previous, reports), table=None if previous is None else previous.table)
+        if cold_tuples is not None:
+            plan = replace(plan, cold_tuples=cold_tuples)
+        return replace(plan, table=self.table(plan, n_workers, seed))
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table | None:
         """Routes as data from exact counts: key hash → workers; a key that is not in it goes home.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -133,6 +134,20 @@ class Plan:
     cold_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
     clock: float = 0.0
     idle: NDArray[np.int64] = field(default_factory=_no_counts)
+
+
+def pooled(previous: Plan | None, reports: Sequence[Report]) -> Plan:
+    """The plan after `previous`, without a table: what the reports say of keys and of workers, added up."""
+    hot_keys, hot_counts = pool_hot_keys(list(reports))
+    return Plan(
+        version=0 if previous is None else previous.version + 1,
+        tuples=sum(report.tuples for report in reports),
+        hot_keys=hot_keys,
+        hot_counts=hot_counts,
+        n_keys=sum(report.partials for report in reports),
+        cold_tuples=pool_cold(list(reports)),
+        seconds_per_tuple=pool_seconds(previous, list(reports)),
+    )
 
 
 def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

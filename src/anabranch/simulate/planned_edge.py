@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -100,18 +99,13 @@ class PlannedEdge:
         keys, counts = self._counts.result()
         order = np.lexsort((keys, -counts))
         hot, cold = np.split(order, [_HOT_KEYS * self.n_workers])
-        exact = Report(tuples=int(counts.sum()), hot_keys=keys[hot], hot_counts=counts[hot])
+        exact = Report(tuples=int(counts.sum()), hot_keys=keys[hot], hot_counts=counts[hot], partials=len(keys))
         homes = MultiplyShift().first(keys[cold], self.n_workers, self.seed)
-        plan = replace(
-            Grouping.fold(self.grouping, self.plan, [exact, *self._reports, workers]),
-            table=None if self.plan is None else self.plan.table,
-            n_keys=len(keys),
-            cold_tuples=np.bincount(homes, weights=counts[cold], minlength=self.n_workers).astype(np.int64),
-        )
-        table = self.grouping.table(plan, self.n_workers, self.seed)
-        self.plan = replace(plan, table=table)
-        if table is not None:
-            self._use(table)
+        at_home = np.bincount(homes, weights=counts[cold], minlength=self.n_workers).astype(np.int64)
+        reports = [exact, *self._reports, workers]
+        self.plan = self.grouping.plan_from_counts(self.plan, reports, self.n_workers, self.seed, at_home)
+        if self.plan.table is not None:
+            self._use(self.plan.table)
         self._counts, self._reports = KeyCounts(), []
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.groupings import Grouping, Plan, Report
+from anabranch.groupings import Plan, Report
 from anabranch.hashing import MultiplyShift
 from anabranch.spark.columns.keys import quoted
 from anabranch.spark.edges.row_number import row_number
@@ -89,20 +90,20 @@ def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
     counts = hashes.groupBy(HASH).agg(F.count(F.lit(1)).alias("n"))
     heaviest = counts.orderBy(F.desc("n"), HASH).limit(limit).toArrow()
     hot_keys, hot_counts = heaviest[HASH].to_numpy().view(np.uint64), heaviest["n"].to_numpy()
-    report = Report(tuples=int(hot_counts.sum()), hot_keys=hot_keys, hot_counts=hot_counts, partials=len(hot_keys))
-    plan = Grouping.fold(settings.grouping, None, [report])
-    if len(hot_keys) == limit:
-        plan = _with_cold(plan, counts, settings)
-    return replace(plan, table=settings.grouping.table(plan, settings.n_workers, settings.seed))
+    exact, cold = Report(hot_keys=hot_keys, hot_counts=hot_counts), None
+    tuples, n_keys = int(hot_counts.sum()), len(hot_keys)
+    if n_keys == limit:
+        tuples, n_keys, cold = _cold(counts, exact, settings)
+    exact = replace(exact, tuples=tuples, partials=n_keys)
+    return settings.grouping.plan_from_counts(None, [exact], settings.n_workers, settings.seed, cold)
 
 
-def _with_cold(plan: Plan, counts: DataFrame, settings: Settings) -> Plan:
-    """The plan with what the keys beyond the heaviest bring to each home."""
+def _cold(counts: DataFrame, hot: Report, settings: Settings) -> tuple[int, int, NDArray[np.int64]]:
+    """All tuples and keys, and what the keys that are not hot bring to each home."""
     homes = counts.groupBy(home_of(F.col(HASH), settings).alias("home"))
     by_home = homes.agg(F.sum("n").alias("n"), F.count(F.lit(1)).alias("keys")).toArrow()
     cold = np.zeros(settings.n_workers, dtype=np.int64)
     cold[by_home["home"].to_numpy()] = by_home["n"].to_numpy()
-    at_home = MultiplyShift().first(plan.hot_keys, settings.n_workers, settings.seed)
     tuples = int(cold.sum())
-    np.subtract.at(cold, at_home, plan.hot_counts)
-    return replace(plan, tuples=tuples, cold_tuples=cold, n_keys=int(by_home["keys"].to_numpy().sum()))
+    np.subtract.at(cold, MultiplyShift().first(hot.hot_keys, settings.n_workers, settings.seed), hot.hot_counts)
+    return tuples, int(by_home["keys"].to_numpy().sum()), cold

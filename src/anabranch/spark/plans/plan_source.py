@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from anabranch.groupings import Grouping, Plan, Report
+from anabranch.groupings import Plan, Report
 from anabranch.spark.data_sources import load
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plans.unwritten import UNWRITTEN, attempt, counted, flag
@@ -105,9 +105,7 @@ def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) 
         # An idle or a failed batch teaches nothing, and is no reason to forget.
         plan = previous
     elif settings.edge == "planned":
-        plan = Grouping.fold(settings.grouping, previous, workers)
-        plan = replace(plan, table=None if previous is None else previous.table)
-        plan = replace(plan, table=settings.grouping.table(plan, settings.n_workers, settings.seed))
+        plan = settings.grouping.plan_from_counts(previous, workers, settings.n_workers, settings.seed)
     else:
         learned = [replace(r, hot_keys=Report().hot_keys, hot_counts=Report().hot_counts, tuples=0) for r in workers]
         plan = settings.grouping.fold(previous, [*edges, *learned])
