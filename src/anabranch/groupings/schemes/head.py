@@ -1,4 +1,4 @@
-"""The router of D-Choices and W-Choices: a head of hot keys found by SpaceSaving, a tail with two choices."""
+"""D-Choices and W-Choices: a head of hot keys found by SpaceSaving, a tail with two choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anabranch.containers import ordered_counters, slot_table
 from anabranch.containers.ordered_counters import OrderedCounters
 from anabranch.errors import ConfigError
 from anabranch.groupings.grouping import Grouping, Router, carry_over
-from anabranch.groupings.plan import Plan, Report
+from anabranch.groupings.plan import Plan, Report, Table, to_all
 from anabranch.groupings.schemes.partial_key import least_loaded_candidate
 from anabranch.hashing import HashFamily, MultiplyShift
 from anabranch.kernels import njit
@@ -26,18 +26,7 @@ _TOTAL, _CHOICES, _SOLVE_AT = 0, 1, 2
 
 @dataclass(frozen=True)
 class HeadGrouping(Grouping):
-    """What D-Choices and W-Choices have in common: which keys are hot.
-
-    Parameters
-    ----------
-    theta
-        A key is hot when its share of the source's tuples is at least this; default 1 / (5 n_workers).
-    capacity
-        SpaceSaving counters per source; default max(1000, 10 n_workers), by the workers that the router was built for.
-        With too few, most keys look hot.
-    family
-        Hash family of the candidates.
-    """
+    """What D-Choices and W-Choices have in common: which keys are hot."""
 
     theta: float | None = None
     capacity: int | None = None
@@ -52,6 +41,99 @@ class HeadGrouping(Grouping):
     def threshold(self, n_workers: int) -> float:
         """Share from which a key is hot."""
         return 1 / (5 * n_workers) if self.theta is None else self.theta
+
+
+@dataclass(frozen=True)
+class DChoices(HeadGrouping):
+    """Hot keys to the least loaded of just enough candidates, the others to the better of two.
+
+    When to use it: high skew with many workers, where two choices are too few and all workers cost too much memory.
+
+    Guarantees
+    ----------
+    A key that was never hot has at most two replicas.
+
+    Parameters
+    ----------
+    theta
+        A key is hot when its share of the source's tuples is at least this; default 1 / (5 n_workers).
+    capacity
+        SpaceSaving counters per source; default max(1000, 10 n_workers), by the workers that the router was built for.
+        With too few, most keys look hot.
+    family
+        Hash family of the candidates.
+    epsilon
+        Tolerated imbalance, as a share of the tuples, when solving for the number of choices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> router = DChoices().build(n_workers=4)
+    >>> sorted(router.route(np.zeros(8, dtype=np.uint64)).tolist())
+    [0, 0, 1, 1, 2, 2, 3, 3]
+
+    References
+    ----------
+    Nasir et al., "When two choices are not enough" (ICDE 2016), section IV. d is solved again after every twentieth of
+    the tuples (at least 100, at most 10 000), not after each; it is at least 2. The paper's d hash functions may
+    coincide; ours takes as many distinct candidates as they reach in expectation, n − n ((n − 1)/n)^d.
+    """
+
+    name = "d-choices"
+    paper = "Nasir et al. 2016 (D-C)"
+
+    epsilon: float = 1e-4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.epsilon >= 0:
+            raise ConfigError(f"epsilon must be at least 0, got {self.epsilon}")
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return HeadRouter(self, n_workers, source, n_sources, seed, epsilon=self.epsilon)
+
+
+@dataclass(frozen=True)
+class WChoices(HeadGrouping):
+    """Hot keys to the least loaded of all workers, the others to the better of two.
+
+    When to use it: very high skew, where the few hot keys may have a replica on every worker.
+
+    Guarantees
+    ----------
+    A key that was never hot has at most two replicas.
+
+    Parameters
+    ----------
+    theta
+        A key is hot when its share of the source's tuples is at least this; default 1 / (5 n_workers).
+    capacity
+        SpaceSaving counters per source; default max(1000, 10 n_workers), by the workers that the router was built for.
+        With too few, most keys look hot.
+    family
+        Hash family of the candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> router = WChoices().build(n_workers=4)
+    >>> sorted(router.route(np.zeros(8, dtype=np.uint64)).tolist())
+    [0, 0, 1, 1, 2, 2, 3, 3]
+
+    References
+    ----------
+    Nasir et al., "When two choices are not enough" (ICDE 2016), section IV.
+    """
+
+    name = "w-choices"
+    paper = "Nasir et al. 2016 (W-C)"
+
+    def _router(self, n_workers: int, source: int, n_sources: int, seed: int) -> Router:
+        return HeadRouter(self, n_workers, source, n_sources, seed, epsilon=None)
+
+    def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
+        """Hot keys to all workers; a tail key goes home, for a table cannot choose between two."""
+        return to_all(plan.hot_keys[plan.hot_counts >= self.threshold(n_workers) * plan.tuples], n_workers)
 
 
 class HeadRouter(Router):
