@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import snapshot
+from anabranch.arrays import I32, I64, U64
 from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings.plan import Plan, Report, Table, pooled
 
@@ -72,7 +73,7 @@ class Grouping(ABC):
             raise ConfigError(f"n_sources must be at least 1, got {n_sources}")
         return [self.build(n_workers, seed=seed)] * n_sources
 
-    def with_counts(self, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> Grouping:
+    def with_counts(self, keys: U64, counts: I64) -> Grouping:
         """The same grouping with the exact key counts of the stream; only those with `needs_counts` use them."""
         return self
 
@@ -86,7 +87,7 @@ class Grouping(ABC):
         reports: Sequence[Report],
         n_workers: int,
         seed: int = 0,
-        cold_tuples: NDArray[np.int64] | None = None,
+        cold_tuples: I64 | None = None,
     ) -> Plan:
         """Plan with a table, from exact counts instead of what routers have learned.
 
@@ -175,7 +176,7 @@ class Router(ABC):
         """Bytes of state."""
         return sum(array.nbytes for array in self._arrays().values())
 
-    def route(self, keys: NDArray[np.uint64], now: float = 0.0, step_s: float = 0.0) -> NDArray[np.int32]:
+    def route(self, keys: U64, now: float = 0.0, step_s: float = 0.0) -> I32:
         """Worker of each tuple, in order.
 
         Parameters
@@ -198,7 +199,7 @@ class Router(ABC):
         return out if self._identity else self.workers[out]
 
     @abstractmethod
-    def _route(self, keys: NDArray[np.uint64], now: float, out: NDArray[np.int32]) -> None:
+    def _route(self, keys: U64, now: float, out: I32) -> None:
         """Write the index of each tuple's worker into `out`."""
 
     def begin_window(self) -> None:  # noqa: B027
@@ -232,7 +233,7 @@ class Router(ABC):
             self.workers, self._identity = before
             raise
 
-    def _resize(self, previous: NDArray[np.int64]) -> None:  # noqa: B027
+    def _resize(self, previous: I64) -> None:  # noqa: B027
         """Rearrange state: `previous[i]` is the old index of the worker now at i, −1 for a newcomer."""
 
     def snapshot(self) -> bytes:
@@ -276,7 +277,7 @@ class Router(ABC):
         """Take over arrays that `_arrays` named; `workers` has been set."""
 
 
-def of_workers(values: NDArray[Any], workers: NDArray[np.int32]) -> NDArray[Any]:
+def of_workers(values: NDArray[Any], workers: I32) -> NDArray[Any]:
     """A report's values of these workers; 0 for a worker that came after the report was made."""
     known = workers < len(values)
     out = np.zeros(len(workers), dtype=values.dtype)
@@ -284,9 +285,7 @@ def of_workers(values: NDArray[Any], workers: NDArray[np.int32]) -> NDArray[Any]
     return out
 
 
-def carry_over(
-    values: NDArray[np.int64], previous: NDArray[np.int64], newcomers: int | None = None
-) -> NDArray[np.int64]:
+def carry_over(values: I64, previous: I64, newcomers: int | None = None) -> I64:
     """Per-worker values after a change of workers; a newcomer gets `newcomers`, by default the mean of the others.
 
     A newcomer that started at zero would draw every tuple until it had caught up with all of the past.

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch import snapshot
+from anabranch.arrays import F64, I32, I64, U64
 from anabranch.errors import SnapshotError
 
 PLANS_AVERAGED = 40
 
 
-def _no_hashes() -> NDArray[np.uint64]:
+def _no_hashes() -> U64:
     return np.zeros(0, dtype=np.uint64)
 
 
-def _no_counts() -> NDArray[np.int64]:
+def _no_counts() -> I64:
     return np.zeros(0, dtype=np.int64)
 
 
-def _no_seconds() -> NDArray[np.float64]:
+def _no_seconds() -> F64:
     return np.zeros(0, dtype=np.float64)
 
 
@@ -49,10 +50,10 @@ class Report:
 
     now: float = 0.0
     tuples: int = 0
-    worker_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
-    worker_seconds: NDArray[np.float64] = field(default_factory=_no_seconds)
-    hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
-    hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
+    worker_tuples: I64 = field(default_factory=_no_counts)
+    worker_seconds: F64 = field(default_factory=_no_seconds)
+    hot_keys: U64 = field(default_factory=_no_hashes)
+    hot_counts: I64 = field(default_factory=_no_counts)
     sketch: bytes = b""
     partials: int = 0
 
@@ -61,11 +62,11 @@ class Report:
 class Table:
     """Routes as data: key hash → workers, repeated by weight. A key that is not in it goes home."""
 
-    keys: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    workers: NDArray[np.int32]
+    keys: U64
+    offsets: I64
+    workers: I32
 
-    def workers_of(self, key: int) -> NDArray[np.int32]:
+    def workers_of(self, key: int) -> I32:
         """Workers of one key hash; empty when the key goes home."""
         at = np.flatnonzero(self.keys == np.uint64(key))
         if not len(at):
@@ -84,7 +85,7 @@ def unpack_table(data: bytes) -> Table:
     return Table(arrays["keys"], arrays["offsets"], arrays["workers"])
 
 
-def to_all(keys: NDArray[np.uint64], n_workers: int) -> Table:
+def to_all(keys: U64, n_workers: int) -> Table:
     """The table that sends each of these keys to every worker."""
     workers = np.tile(np.arange(n_workers, dtype=np.int32), len(keys))
     return Table(keys, np.arange(len(keys) + 1, dtype=np.int64) * n_workers, workers)
@@ -123,17 +124,17 @@ class Plan:
 
     version: int = 0
     tuples: int = 0
-    hot_keys: NDArray[np.uint64] = field(default_factory=_no_hashes)
-    hot_counts: NDArray[np.int64] = field(default_factory=_no_counts)
-    seconds_per_tuple: NDArray[np.float64] = field(default_factory=_no_seconds)
+    hot_keys: U64 = field(default_factory=_no_hashes)
+    hot_counts: I64 = field(default_factory=_no_counts)
+    seconds_per_tuple: F64 = field(default_factory=_no_seconds)
     sources: int = 0
     now: float = 0.0
     step_s: float = 0.0
     table: Table | None = None
     n_keys: int = 0
-    cold_tuples: NDArray[np.int64] = field(default_factory=_no_counts)
+    cold_tuples: I64 = field(default_factory=_no_counts)
     clock: float = 0.0
-    idle: NDArray[np.int64] = field(default_factory=_no_counts)
+    idle: I64 = field(default_factory=_no_counts)
 
 
 def pooled(previous: Plan | None, reports: Sequence[Report]) -> Plan:
@@ -150,7 +151,7 @@ def pooled(previous: Plan | None, reports: Sequence[Report]) -> Plan:
     )
 
 
-def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def pool_hot_keys(reports: list[Report]) -> tuple[U64, I64]:
     """Hot keys of all reports with their counts added up, heaviest first."""
     reports = [report for report in reports if len(report.hot_keys)]
     if not reports:
@@ -162,7 +163,7 @@ def pool_hot_keys(reports: list[Report]) -> tuple[NDArray[np.uint64], NDArray[np
     return keys[order], counts[order]
 
 
-def pool_cold(reports: list[Report]) -> NDArray[np.int64]:
+def pool_cold(reports: list[Report]) -> I64:
     """Tuples per worker of keys that are not among its heaviest: such keys are at home there.
 
     From reports of single workers; empty where there are others only.
@@ -176,7 +177,7 @@ def pool_cold(reports: list[Report]) -> NDArray[np.int64]:
     return cold
 
 
-def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.float64]:
+def pool_seconds(previous: Plan | None, reports: list[Report]) -> F64:
     """Seconds per tuple of each worker, averaged over about the last `PLANS_AVERAGED` plans, for one is noisy.
 
     The previous figure stays where a worker reported nothing.
@@ -197,7 +198,7 @@ def pool_seconds(previous: Plan | None, reports: list[Report]) -> NDArray[np.flo
     new = np.divide(seconds, tuples, out=before.copy(), where=seen)
     n_plans = 1 if previous is None else previous.version + 2
     average = before + (new - before) / min(n_plans, PLANS_AVERAGED)
-    pooled: NDArray[np.float64] = np.where(np.isnan(before), new, average)
+    pooled: F64 = np.where(np.isnan(before), new, average)
     return pooled
 
 

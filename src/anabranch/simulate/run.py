@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 import anabranch
 from anabranch import metrics
+from anabranch.arrays import F64
 from anabranch.groupings import Grouping
 from anabranch.simulate import planned_edge, source
 from anabranch.simulate.aggregator import Aggregator
@@ -85,7 +85,7 @@ class _Window:
     latency_p99: float
 
 
-def _column(windows: list[_Window], name: str) -> NDArray[np.float64]:
+def _column(windows: list[_Window], name: str) -> F64:
     return np.array([getattr(window, name) for window in windows], dtype=np.float64)
 
 
