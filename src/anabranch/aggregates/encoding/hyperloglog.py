@@ -158,12 +158,12 @@ def _write(data: U8, ends: I64, lg_k: int, keys: I64, counts: I64, slots: I64, r
         if slots[group] >= 0:
             _write_registers(sketch, registers[slots[group]])
         else:
-            _write_coupons(sketch, keys[first : first + counts[group]], lg_k)
+            _write_coupons(sketch, keys[first : first + counts[group]])
         first += counts[group]
 
 
 @njit(cache=True)
-def _write_coupons(sketch: U8, keys: I64, lg_k: int) -> None:
+def _write_coupons(sketch: U8, keys: I64) -> None:
     n = len(keys)
     is_set = n >= _SET
     # Compact, and empty where it is; the sketch will have eight-bit registers, and is a list (0) or a set (1).
