@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anabranch.arrays import F64
 from anabranch.cli.output import say
 from anabranch.metrics import makespan
 from anabranch.report.live import LiveRun
 from anabranch.report.units import count, duration, fraction, number, rate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from anabranch.spark.progress import BatchMetrics
 
 
@@ -129,7 +128,7 @@ def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:
     )
 
 
-def _in_one_table(worker_tuples: Sequence[list[int]]) -> NDArray[np.float64]:
+def _in_one_table(worker_tuples: Sequence[list[int]]) -> F64:
     """A row per batch and a column per worker; a batch that had fewer workers has zeros for the others."""
     n_workers = max(1, *map(len, worker_tuples))
     return np.array([row + [0] * (n_workers - len(row)) for row in worker_tuples], dtype=np.float64)

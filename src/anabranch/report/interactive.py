@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anabranch.arrays import F64
 from anabranch.errors import MissingExtraError
 from anabranch.printable import printable
 from anabranch.report.palette import Style, styles
-from anabranch.report.panel import LOWEST_LOAD, Axis, Panel, Series, Values
+from anabranch.report.panel import LOWEST_LOAD, Axis, Panel, Series
 from anabranch.report.units import axis_number, times
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _lines(panel: Panel, style: dict[str, Style]) -> Figure:
     return figure
 
 
-def _axis(spec: Axis, values: Sequence[Values]) -> dict[str, Any]:
+def _axis(spec: Axis, values: Sequence[F64]) -> dict[str, Any]:
     axis: dict[str, Any] = {
         "title": plain(spec.label),
         "gridcolor": _GRID,
@@ -170,7 +171,7 @@ def _axis(spec: Axis, values: Sequence[Values]) -> dict[str, Any]:
     return axis
 
 
-def _log_ticks(spec: Axis, values: Sequence[Values]) -> tuple[tuple[float, str], ...]:
+def _log_ticks(spec: Axis, values: Sequence[F64]) -> tuple[tuple[float, str], ...]:
     """Ticks at powers of ten, over a short range also at 2 and 5 times; plotly's own choice crowds small axes."""
     finite = np.concatenate([v[np.isfinite(v) & (v > 0)] for v in values]) if values else np.array([])
     if not len(finite) or finite.min() < finite.max() < _FEW_TICKS * finite.min():

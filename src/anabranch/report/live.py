@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import rich.table
@@ -13,14 +12,12 @@ from rich import box
 from rich.text import Text
 
 from anabranch import metrics
+from anabranch.arrays import F64
 from anabranch.printable import printable
 from anabranch.report import units
 from anabranch.report.comparison import Entry, Row
-from anabranch.report.panel import Axis, Panel, Series, Values
+from anabranch.report.panel import Axis, Panel, Series
 from anabranch.report.run_page import document, facts, pictures, rows_table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 HEADERS = ("grouping", "tuples/s", "batch p50", "batch p99", "makespan", "replication a batch")
 
@@ -40,10 +37,10 @@ class LiveRun:
     """
 
     grouping: str
-    seconds: Values
-    partials: Values
-    keys: Values
-    worker_tuples: NDArray[np.float64]
+    seconds: F64
+    partials: F64
+    keys: F64
+    worker_tuples: F64
 
     @property
     def tuples(self) -> float:
@@ -141,5 +138,5 @@ def makespans(runs: Sequence[LiveRun]) -> Panel:
     return Panel("Makespan", Axis("batch"), Axis("largest / mean load", from_zero=True), "line", series)
 
 
-def _numbers(run: LiveRun) -> Values:
+def _numbers(run: LiveRun) -> F64:
     return np.arange(len(run.seconds), dtype=np.float64)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anabranch import metrics
+from anabranch.arrays import F64
 from anabranch.report.headline import headline, value_text
 from anabranch.report.units import number
 from anabranch.simulate.sweeps import Cell
-
-Values = NDArray[np.float64]
 
 MAX_POINTS = 1000
 MAX_BARS = 64
@@ -55,9 +53,9 @@ class Series:
     """
 
     name: str
-    x: Values
-    y: Values
-    spread: Values | None = None
+    x: F64
+    y: F64
+    spread: F64 | None = None
     note: str = ""
 
 
@@ -180,15 +178,15 @@ def all_combinations(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     return every
 
 
-def _relative(load: Values) -> Values:
+def _relative(load: F64) -> F64:
     mean = load.mean()
-    ordered: Values = np.sort(load)[::-1]
+    ordered: F64 = np.sort(load)[::-1]
     return ordered / mean if mean else np.zeros(len(load))
 
 
-def _mean_over_repeats(repeats: Sequence[Values]) -> Values:
+def _mean_over_repeats(repeats: Sequence[F64]) -> F64:
     length = min(len(values) for values in repeats)
-    mean: Values = np.mean([values[:length] for values in repeats], axis=0)
+    mean: F64 = np.mean([values[:length] for values in repeats], axis=0)
     return mean
 
 
@@ -204,7 +202,7 @@ def _over_time(cells: Sequence[Cell], metric: str, floor: float) -> tuple[Series
     return tuple(series)
 
 
-def _thinned(values: Values, keep: Callable[[Values], Any]) -> Values:
+def _thinned(values: F64, keep: Callable[[F64], Any]) -> F64:
     """At most MAX_POINTS values, each made by `keep` from a run of neighbours."""
     if len(values) <= MAX_POINTS:
         return values
@@ -255,6 +253,6 @@ def _along_series(cells: Sequence[Cell], along: str, metric: str) -> tuple[Serie
     return tuple(series)
 
 
-def _is_wide(values: Values) -> bool:
+def _is_wide(values: F64) -> bool:
     finite = values[np.isfinite(values)]
     return bool(len(finite)) and bool(finite.min() > 0) and bool(finite.max() >= _LOG_RATIO * finite.min())

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anabranch.arrays import F64
 from anabranch.errors import MissingExtraError
 from anabranch.printable import printable
 from anabranch.report.palette import Style, styles
-from anabranch.report.panel import LOWEST_LOAD, Axis, Panel, Series, Values
+from anabranch.report.panel import LOWEST_LOAD, Axis, Panel, Series
 from anabranch.report.units import axis_number, times
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def _lines(drawn: Axes, panel: Panel, style: dict[str, Style]) -> None:
     _ticks(drawn.yaxis, panel.y)
 
 
-def _arms(panel: Panel, series: Series) -> Values | None:
+def _arms(panel: Panel, series: Series) -> F64 | None:
     """Error bars below and above; on a log axis the lower ones are cut, or they would stretch it without end."""
     if series.spread is None or not panel.y.log:
         return series.spread

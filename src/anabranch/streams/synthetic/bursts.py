@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, uniform
 from anabranch.streams.generated import Generated, require_count, require_number
@@ -67,7 +67,7 @@ class Bursts(Generated):
 
 
 @njit(cache=True)
-def put_new_keys(seed: np.uint64, start: int, keys: NDArray[np.int64], first: int, share: float, length: int) -> None:
+def put_new_keys(seed: np.uint64, start: int, keys: I64, first: int, share: float, length: int) -> None:
     """Replace `share` of the keys, at random, by keys from `first` on: another one every `length` tuples."""
     new_lane = lane(seed, _NEW_LANE)
     for i in range(keys.size):

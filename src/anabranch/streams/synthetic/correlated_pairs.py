@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import below, lane, uniform
@@ -77,14 +77,7 @@ class CorrelatedPairs(Generated):
 
 
 @njit(cache=True)
-def _fill_pairs(
-    seed: np.uint64,
-    start: int,
-    n_values: int,
-    locality: float,
-    keys: NDArray[np.int64],
-    seconds: NDArray[np.int64],
-) -> None:
+def _fill_pairs(seed: np.uint64, start: int, n_values: int, locality: float, keys: I64, seconds: I64) -> None:
     key_lane = lane(seed, 0)
     equal_lane = lane(seed, 1)
     distance_lane = lane(seed, 2)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I32
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import below, lane, uniform
 from anabranch.streams.generated import Generated, require_count, require_number
@@ -73,7 +73,7 @@ class Country(Generated):
 
 
 @njit(cache=True)
-def _fill_names(seed: np.uint64, start: int, n_names: int, share: float, skewed: int, out: NDArray[np.int32]) -> None:
+def _fill_names(seed: np.uint64, start: int, n_names: int, share: float, skewed: int, out: I32) -> None:
     hot_lane = lane(seed, 0)
     name_lane = lane(seed, 1)
     for i in range(out.size):

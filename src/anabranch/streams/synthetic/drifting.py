@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64, U64
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, mix64
 from anabranch.streams.generated import Generated, require_count
@@ -69,7 +69,7 @@ class Drifting(Generated):
 
 
 @njit(cache=True)
-def relabel(seed: np.uint64, start: int, keys: NDArray[np.int64], n_keys: int, every: int, n_phases: int) -> None:
+def relabel(seed: np.uint64, start: int, keys: I64, n_keys: int, every: int, n_phases: int) -> None:
     """Give ranks their keys in place: another bijection every `every` tuples, the first again after `n_phases`."""
     n_bits = 0
     while (1 << n_bits) < n_keys:
@@ -89,7 +89,7 @@ def relabel(seed: np.uint64, start: int, keys: NDArray[np.int64], n_keys: int, e
 
 
 @njit(cache=True)
-def permuted(value: int, n: int, n_bits: int, constants: NDArray[np.uint64]) -> int:
+def permuted(value: int, n: int, n_bits: int, constants: U64) -> int:
     """A bijection of [0, n), where 2**n_bits is the smallest power of two that holds n values.
 
     Each round is an affine map with an odd factor and a shift, both bijections of n_bits-bit words. A word outside

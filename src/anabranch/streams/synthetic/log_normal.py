@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.errors import ConfigError
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import lane, normal_quantile, uniform
@@ -84,7 +84,7 @@ class LogNormal(Generated):
 
 
 @njit(cache=True)
-def _fill_log_normal(seed: np.uint64, start: int, mu: float, sigma: float, out: NDArray[np.int64]) -> None:
+def _fill_log_normal(seed: np.uint64, start: int, mu: float, sigma: float, out: I64) -> None:
     first = lane(seed, 0)
     for i in range(out.size):
         out[i] = np.int64(np.exp(mu + sigma * normal_quantile(uniform(first, start + i))) + 0.5)

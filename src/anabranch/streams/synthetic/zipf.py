@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anabranch.arrays import I64
 from anabranch.kernels import njit
 from anabranch.streams.counter_random import below, lane, uniform
 from anabranch.streams.generated import MAX_KEYS, Generated, require_count, require_number
@@ -63,7 +63,7 @@ def require_zipf(n_tuples: int, n_keys: int, z: float) -> None:
     require_number("z", z, at_least=0.0)
 
 
-def zipf_ranks(seed: np.uint64, start: int, count: int, *, n_keys: int, z: float) -> NDArray[np.int64]:
+def zipf_ranks(seed: np.uint64, start: int, count: int, *, n_keys: int, z: float) -> I64:
     """Zipf ranks of the tuples start … start + count − 1."""
     out = np.empty(count, dtype=np.int64)
     if z == 0.0:
@@ -74,14 +74,14 @@ def zipf_ranks(seed: np.uint64, start: int, count: int, *, n_keys: int, z: float
 
 
 @njit(cache=True)
-def _fill_uniform(seed: np.uint64, start: int, n_keys: int, out: NDArray[np.int64]) -> None:
+def _fill_uniform(seed: np.uint64, start: int, n_keys: int, out: I64) -> None:
     first = lane(seed, 0)
     for i in range(out.size):
         out[i] = 1 + below(first, start + i, n_keys)
 
 
 @njit(cache=True)
-def _fill_zipf(seed: np.uint64, start: int, n_keys: int, z: float, out: NDArray[np.int64]) -> None:
+def _fill_zipf(seed: np.uint64, start: int, n_keys: int, z: float, out: I64) -> None:
     high = _area(n_keys + 0.5, z)
     low = _area(1.5, z) - 1.0
     squeeze = 2.0 - _area_inverse(_area(2.5, z) - 2.0**-z, z)
