@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -292,6 +293,35 @@ def test_attempts_that_fail_or_run_twice_leave_what_one_would(tmp_path, monkeypa
     settle(settings, 3, Tables())
     with pytest.raises(InputError, match="lie where the tables of batch 1 have them"):
         slots[1].attempt([], commit=False)
+
+
+def test_a_step_that_returns_no_state_for_a_key_forgets_it(tmp_path, monkeypatch):
+    """Its bucket, which is then empty, goes with it: the next tuple of the key begins anew."""
+    settings = TaskSettings(2, 2, str(tmp_path), steps=(0,), placement=on(0))
+    monkeypatch.setattr(Task, "current", lambda: Task("q", 0, 0))
+    settle(settings, 0, Tables())
+    slot = slots_of_step(settings)[0]
+    known = pa.table({"tag": pa.array([7], pa.int64()), "likes": [8.0]})
+    slot.attempt([known], commit=True)
+    assert len(slot.state["buckets"]) == 1
+    forgetful = replace(slot.worker.step, func=lambda states, tuples: (states.slice(0, 0), smooth(states, tuples)[1]))
+    slot.worker.step = forgetful
+    ((_, found),) = slot.attempt([known], commit=True)
+    assert found == [{"tag": 7, "surprise": 8.0 - 2.0}]
+    assert not slot.state["buckets"]
+    ((_, found),) = slot.attempt([known], commit=True)
+    assert found == [{"tag": 7, "surprise": 8.0}]
+
+
+def test_another_number_of_workers_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Task, "current", lambda: Task("q", 0, 0))
+    settings = TaskSettings(2, 2, str(tmp_path), steps=(0,), placement=on(0))
+    settle(settings, 0, Tables())
+    slot = slots_of_step(settings)[0]
+    slot.attempt([], commit=True)
+    slot.worker.n_workers = 3
+    with pytest.raises(ConfigError, match="lie on 2 workers, and the query now has 3"):
+        slot.attempt([], commit=False)
 
 
 @pytest.mark.parametrize(

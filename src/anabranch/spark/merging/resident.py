@@ -269,7 +269,7 @@ def _parts(table: pa.Table, at: NDArray[np.int64]) -> list[tuple[int, pa.Table]]
     order = np.argsort(at, kind="stable")
     numbers, starts = np.unique(at[order], return_index=True)
     ordered = table.take(pa.array(order))
-    ends = [*starts[1:], len(at)]
+    ends = np.append(starts, len(at))[1:]
     return [(int(i), ordered.slice(a, b - a)) for i, a, b in zip(numbers, starts, ends, strict=True)]
 
 
