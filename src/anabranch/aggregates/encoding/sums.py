@@ -85,8 +85,7 @@ def double_sums(codes: I64, values: F64, n: int) -> F64:
     nonzero = values != 0
     codes, values = codes[nonzero], values[nonzero]
     order = np.lexsort((values, codes))
-    with np.errstate(invalid="ignore"):
-        sums = _running_sums(codes[order], values[order], n)
+    sums = _running_sums(codes[order], values[order], n)
     return np.where(np.isnan(sums), np.nan, sums)
 
 
