@@ -59,3 +59,37 @@ def test_workers_are_renumbered_and_keys_of_those_who_left_are_unplaced():
     assert workers_of(table, keys) == [0, UNPLACED, 2, 3, UNPLACED]
     table.renumber(np.array([3, 0]))
     assert workers_of(table, keys) == [1, UNPLACED, UNPLACED, 0, UNPLACED]
+    assert UNPLACED != EMPTY
+
+
+def test_a_key_is_at_home_where_the_table_has_no_worker_for_it():
+    table, out = KeyTable(), np.empty(4, dtype=np.int32)
+    table.insert(np.arange(3, dtype=np.uint64), np.array([0, 5, UNPLACED], dtype=np.int32))
+    table.look_up(np.arange(4, dtype=np.uint64), np.array([9, 9, 7, 8], dtype=np.int32), out)
+    assert out.tolist() == [0, 5, 7, 8]
+
+
+def test_a_table_is_full_when_half_of_it_is():
+    table = KeyTable()
+    table.insert(np.arange(511, dtype=np.uint64), np.zeros(511, dtype=np.int32))
+    assert len(table.keys) == 1024
+    table.size[0] += 1
+    assert table.is_full
+
+
+def test_a_table_takes_over_the_arrays_of_another():
+    table, other = KeyTable(), KeyTable()
+    keys = np.arange(2_000, dtype=np.uint64)
+    table.insert(keys, np.arange(2_000, dtype=np.int32))
+    other.adopt({name: array.copy() for name, array in table.arrays().items()})
+    assert workers_of(other, keys) == list(range(2_000))
+    assert int(other.size[0]) == 2_000
+
+
+def test_renumbering_nobody_and_an_empty_table():
+    table = KeyTable()
+    table.renumber(np.array([0, 1]))
+    assert workers_of(table, np.arange(3, dtype=np.uint64)) == [EMPTY] * 3
+    table.insert(np.arange(3, dtype=np.uint64), np.array([0, 1, 2], dtype=np.int32))
+    table.renumber(np.array([-1, -1]))
+    assert workers_of(table, np.arange(3, dtype=np.uint64)) == [UNPLACED] * 3

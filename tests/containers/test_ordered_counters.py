@@ -67,6 +67,10 @@ def test_assigned_counts_keep_every_invariant(counts, steps, rotation):
     assert counters.count.tolist() == counts
     ties_in_turn = sorted(range(n), key=lambda item: (counts[item], (item - rotation) % n))
     assert counters.order.tolist() == ties_in_turn
+    holding = ordered_counters.holding(np.array(counts, dtype=np.int64), rotation % n)
+    assert [array.tolist() for array in holding] == [array.tolist() for array in counters]
+    in_order = ordered_counters.holding(np.array(counts, dtype=np.int64))
+    assert in_order.order.tolist() == sorted(range(n), key=lambda item: (counts[item], item))
     for item in steps:
         increment(*counters, item % n, 1)
         check(counters)
