@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -124,6 +125,12 @@ def test_a_pickled_configuration_routes_alike(grouping):
     keys = stream(3_000)
     assert copy.parameters() == grouping.parameters()
     assert equal(copy.build(7).route(keys), grouping.build(7).route(keys))
+
+
+@every_class
+def test_no_seed_is_the_same_seed_to_routers_and_tables(cls):
+    for method in (cls.build, cls.build_all, cls.table):
+        assert signature(method).parameters["seed"].default == 0
 
 
 @every_class

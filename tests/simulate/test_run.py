@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -236,6 +236,9 @@ def test_the_label_stands_in_the_result_and_the_name_without_one():
 
 def test_every_metric_is_a_field_of_the_result():
     result = simulate(skewed(1500, 10, seed=0), KeyGrouping())
+    # All figures, which stand between what the run was made with and the arrays.
+    names = [field.name for field in fields(Result)]
+    assert list(METRICS) == names[names.index("rate") + 1 : names.index("loads")]
     assert all(math.isfinite(getattr(result, name)) for name in METRICS)
 
 

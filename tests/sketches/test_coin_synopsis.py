@@ -198,6 +198,8 @@ def test_a_full_synopsis_takes_no_new_key():
     assert coin_synopsis.record(*synopsis.state, coin, UNIVERSE[3], 3, changes) == (True, 0)
     check_structure(synopsis)
     assert synopsis.estimate(UNIVERSE[50:51])[0] == 0
+    synopsis.state.hot[:] = True
+    assert synopsis.is_hot(UNIVERSE[[50, 3]]).tolist() == [False, True]
 
 
 # --- estimates, merging, loading

@@ -160,6 +160,20 @@ def test_loading_the_counters_of_a_sketch_continues_it(capacity, one, later):
     check(loaded, Counter([*one.tolist(), *later.tolist()]))
 
 
+@settings(max_examples=20)
+@given(capacity=capacities, one=streams, later=streams)
+def test_the_arrays_of_a_sketch_continue_it(capacity, one, later):
+    sketch, restored = SpaceSaving(capacity), SpaceSaving(1)
+    sketch.update(one)
+    restored.restore({name: array.copy() for name, array in sketch.arrays().items()})
+    assert restored.total == len(one)
+    for each in (sketch, restored):
+        each.update(later)
+    assert restored.total == sketch.total
+    assert counters(restored) == counters(sketch)
+    assert restored.nbytes == sketch.nbytes
+
+
 def test_what_cannot_be_loaded():
     sketch = SpaceSaving(2)
     sketch.update(UNIVERSE[:1])

@@ -10,7 +10,6 @@ import pytest
 
 import anabranch
 from anabranch.spark.shipping import pack, shipped
-from anabranch.spark.spark_session import _is_here
 
 PACKAGE = Path(anabranch.__file__).parent
 
@@ -43,10 +42,3 @@ def test_what_the_settings_say_stays(master, name):
     assert Path(ours.removesuffix("#anabranch_package")).exists()
     assert settings["spark.executorEnv.PYTHONPATH"] == os.pathsep.join(["anabranch_package", "mine"])
     assert shipped({}, master)["spark.executorEnv.PYTHONPATH"] == "anabranch_package"
-
-
-def test_the_driver_keeps_to_loopback_where_the_master_does():
-    for master in ("local[*]", "local", "spark://127.0.0.1:7077", "spark://localhost:7077", "spark://127.0.0.2:1"):
-        assert _is_here(master)
-    for master in ("yarn", "spark://10.0.0.1:7077", "spark://host:7077", "k8s://https://127.example:443"):
-        assert not _is_here(master)

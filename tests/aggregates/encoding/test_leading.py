@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,3 +100,10 @@ def test_infinities_and_nan_are_kept_apart_from_sums(values: list[float], specia
 
 def test_nothing_is_nothing() -> None:
     assert not LEADING.holds(state([])).any() and exact(merged([state([])] * 3)) == 0
+
+
+def test_a_state_has_the_columns_that_checkpoints_hold() -> None:
+    columns = [(column.name, column.type, column.merge) for column in LEADING.columns()]
+    sums = [(f"sum_lead_{j}", pa.float64(), "sum") for j in range(3)]
+    assert columns == [("sum_top", pa.int64(), "max"), *sums]
+    assert LEADING.width == len(columns) == len(state([1.0])) == len(state([]))

@@ -70,3 +70,16 @@ def test_uncounted_tuples_are_local_by_chance():
 def test_a_chain_of_another_length_is_refused():
     with pytest.raises(ConfigError, match="a chain of 3 operators has pairs for 2 hops, got 1"):
         Placement.hashed(3, 4).measured([some_pairs()])
+
+
+def test_loads_and_locality_are_those_of_each_operator_and_hop():
+    chain = [some_pairs(1), some_pairs(2), some_pairs(3)]
+    placement = place(chain, 4, method="greedy")
+    routers = placement.routers()
+    locality, loads = placement.measured(chain)
+    from_each = [(routers[i].route(of.first), routers[i + 1].route(of.second), of) for i, of in enumerate(chain)]
+    wanted = [np.bincount(from_each[0][0], chain[0].counts, 4)]
+    wanted += [np.bincount(received, of.counts, 4) for _, received, of in from_each]
+    assert loads == pytest.approx(np.array(wanted))
+    local = [of.counts[sent == received].sum() / of.total for sent, received, of in from_each]
+    assert locality == pytest.approx(local)

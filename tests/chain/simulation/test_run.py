@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.chain import ChainSettings, Pairs, Placement, Servers, place, simulate_chain
+from anabranch.chain import ChainSettings, Manager, Pairs, Placement, Servers, place, simulate_chain
 from anabranch.errors import ConfigError, InputError
 from anabranch.hashing import hash_keys
 from anabranch.streams import CorrelatedPairs, Stream, Zipf
@@ -221,3 +221,9 @@ def test_hot_keys_are_split_where_that_is_asked_for(careful):
     # All 51 keys of the second operator have more than a hundredth of a server's share.
     assert [period.split for period in parts.periods] == [0, 51] and parts.split == 51 and whole.split == 0
     assert parts.periods[1].locality == 1.0
+
+
+def test_the_manager_has_the_settings_of_the_chain():
+    chosen = {"n_servers": 3, "alpha": 1.2, "method": "worst", "seed": 7, "servers": Servers(bandwidth=1e7)}
+    chosen |= {"padding": 9, "state_bytes": 5.0, "split": True}
+    assert given(**chosen).manager == Manager(**chosen)

@@ -166,3 +166,13 @@ def test_a_newcomer_starts_at_the_mean_load():
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(ConfigError, match=message):
         PartialKeyGrouping(**parameters)
+
+
+def test_a_window_begins_without_loads_and_without_reports():
+    router = PartialKeyGrouping(probe_s=10.0).build(4)
+    router.route(UNIVERSE)
+    router.observe(Report(now=4.0, worker_tuples=np.array([5, 0, 0, 0])))
+    router.begin_window()
+    assert router.loads.tolist() == [0] * 4
+    router.observe(Report(now=10.0, worker_tuples=np.array([0, 2, 0, 0])))
+    assert router.loads.tolist() == [0, 2, 0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from anabranch.groupings import DynamicKeyGrouping, Plan, Router, Spillway
 from anabranch.groupings.schemes.dynamic_key import DynamicKeyRouter
 from anabranch.hashing import hash_keys
 from anabranch.spark.edges import packs
-from anabranch.spark.edges.adaptive import _Pack
+from anabranch.spark.edges.adaptive import _Pack, in_chunks
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import UNWRITTEN
 from anabranch.spark.settings import HASH, WORKER, Settings
@@ -86,3 +87,23 @@ def test_an_edge_that_cannot_write_its_report_routes_as_it_would(tmp_path: Path)
         unwritten.append(sum(sum(one[UNWRITTEN].to_pylist()) for one in _Pack(settings)(iter(rows.to_batches()))))
     assert np.array_equal(routes[0], routes[1])
     assert unwritten == [1, 0]
+
+
+def test_hashes_are_handed_on_as_soon_as_there_is_a_chunk() -> None:
+    given = [np.arange(start, start + 3, dtype=np.int64) for start in range(0, 15, 3)]
+    taken = 0
+
+    def arrays() -> Iterator[pa.Array]:
+        nonlocal taken
+        for array in given:
+            taken += 1
+            yield pa.array(array)
+
+    made = [(chunk.tolist(), taken) for chunk in in_chunks(arrays(), 4)]
+    # Multiples of four, out of as few arrays as hold them, and the rest at the end.
+    assert made == [([0, 1, 2, 3], 2), ([4, 5, 6, 7], 3), ([8, 9, 10, 11], 4), ([12, 13, 14], 5)]
+    assert [chunk.tolist() for chunk in in_chunks(iter([pa.array(range(9), pa.int64())]), 4)] == [
+        [*range(8)],
+        [8],
+    ]
+    assert not [*in_chunks(iter([]), 4)]
