@@ -40,7 +40,7 @@ def bound(
     window: options.Window = None,
     makespan: Annotated[
         Sequence[float],
-        values.option("--makespan", _makespans, "Makespans to bound the replication at, as 1.01,1.05.", "NUMBER"),
+        options.OTHER.read("--makespan", _makespans, "Makespans to bound the replication at, as 1.01,1.05.", "NUMBER"),
     ] = (1.05,),
     seed: Annotated[int, options.seed("the stream")] = 0,
     json_: Annotated[str | None, options.json("row")] = None,

@@ -8,8 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from anabranch.cli import options, streams, values
 from anabranch.cli.output import check_writable, print_table, print_text, write_records
 from anabranch.errors import ConfigError
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
 
 _Text = str | None
 _MOST_SERVERS = 1_000
-_SERVERS = "Servers and their links"
-_PLANS = "How tables are made"
+_SERVERS = values.Section("Servers and their links")
+_PLANS = values.Section("How tables are made")
 
 
 def chain(
@@ -33,124 +31,58 @@ def chain(
     input: options.Input = None,
     keys: Annotated[
         _Text,
-        typer.Option(
-            help="Columns of --input that the operators are keyed by, in order, as state,hashtag.",
-            metavar="COLUMNS",
-            rich_help_panel=options.STREAM,
+        options.STREAM.text(
+            "Columns of --input that the operators are keyed by, in order, as state,hashtag.", "COLUMNS"
         ),
     ] = None,
-    timestamp: Annotated[
-        _Text,
-        typer.Option(
-            help="Column of --input with times, for --period-s.", metavar="COLUMN", rich_help_panel=options.STREAM
-        ),
-    ] = None,
+    timestamp: Annotated[_Text, options.STREAM.text("Column of --input with times, for --period-s.", "COLUMN")] = None,
     tuples: options.Tuples = None,
     servers: Annotated[
-        Sequence[int],
-        values.option(
-            "--servers", values.wholes, "Servers. Sweeps, as 2,4,6.", panel=_SERVERS, at_least=1, at_most=_MOST_SERVERS
-        ),
+        Sequence[int], _SERVERS.wholes("--servers", "Servers. Sweeps, as 2,4,6.", at_most=_MOST_SERVERS)
     ] = (6,),
     gigabits: Annotated[
         Sequence[float],
-        values.option(
-            "--gigabits", values.numbers, "Bandwidth of a server's link, in Gb/s. Sweeps.", "NUMBER", panel=_SERVERS
-        ),
+        _SERVERS.read("--gigabits", values.numbers, "Bandwidth of a server's link, in Gb/s. Sweeps.", "NUMBER"),
     ] = (10,),
     padding: Annotated[
-        Sequence[int],
-        values.option(
-            "--padding", values.wholes, "Bytes of padding per tuple. Sweeps, as 0,4k,20k.", panel=_SERVERS, at_least=0
-        ),
+        Sequence[int], _SERVERS.wholes("--padding", "Bytes of padding per tuple. Sweeps, as 0,4k,20k.", at_least=0)
     ] = (0,),
     between: Annotated[
-        str,
-        typer.Option(
-            help="A stateless operator between each two: nothing, shuffle, local-or-shuffle.",
-            metavar="NAME",
-            rich_help_panel=_SERVERS,
-        ),
+        str, _SERVERS.text("A stateless operator between each two: nothing, shuffle, local-or-shuffle.", "NAME")
     ] = "nothing",
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How tables are made: hash (none), greedy, metis (needs anabranch[locality]), worst; repeatable."
+        _PLANS.text(
+            "How tables are made: hash (none), greedy, metis (needs anabranch[locality]), worst; repeatable."
             "  [default: hash, greedy]",
-            metavar="NAME",
-            rich_help_panel=_PLANS,
+            "NAME",
         ),
     ] = None,
     mode: Annotated[
-        str,
-        typer.Option(
-            help="online: new tables after every period; offline: once, after the first.",
-            metavar="NAME",
-            rich_help_panel=_PLANS,
-        ),
+        str, _PLANS.text("online: new tables after every period; offline: once, after the first.", "NAME")
     ] = "online",
-    period: Annotated[
-        int, values.option("--period", values.whole, "Tuples per period.", panel=_PLANS, at_least=1)
-    ] = 100_000,
+    period: Annotated[int, _PLANS.whole("--period", "Tuples per period.")] = 100_000,
     period_s: Annotated[
         float | None,
-        values.option(
-            "--period-s",
-            values.number,
-            "Seconds per period by --timestamp instead; 604800 is a week.",
-            "SECONDS",
-            panel=_PLANS,
-            zero=False,
+        _PLANS.number(
+            "--period-s", "Seconds per period by --timestamp instead; 604800 is a week.", "SECONDS", zero=False
         ),
     ] = None,
-    history: Annotated[
-        int, values.option("--history", values.whole, "Periods that a plan is made from.", panel=_PLANS)
-    ] = 1,
+    history: Annotated[int, _PLANS.whole("--history", "Periods that a plan is made from.", at_least=None)] = 1,
     fade: Annotated[
-        float,
-        values.option(
-            "--fade",
-            values.number,
-            "What a period counts, of what the one after it does; 1: all alike.",
-            "SHARE",
-            panel=_PLANS,
-        ),
+        float, _PLANS.number("--fade", "What a period counts, of what the one after it does; 1: all alike.", "SHARE")
     ] = 1,
     capacity: Annotated[
-        int | None,
-        values.option(
-            "--capacity",
-            values.whole,
-            "Counters for pairs per worker.  [default: all pairs are counted]",
-            panel=_PLANS,
-            at_least=1,
-        ),
+        int | None, _PLANS.whole("--capacity", "Counters for pairs per worker.  [default: all pairs are counted]")
     ] = None,
     alpha: Annotated[
-        float,
-        values.option(
-            "--alpha",
-            values.number,
-            "Largest load of an operator on a server over the mean, in a plan.",
-            "NUMBER",
-            panel=_PLANS,
-        ),
+        float, _PLANS.number("--alpha", "Largest load of an operator on a server over the mean, in a plan.")
     ] = 1.03,
     split: Annotated[
-        bool,
-        typer.Option(
-            "--split",
-            help="Put hot keys on every server; their tuples stay where they are.",
-            rich_help_panel=_PLANS,
-        ),
+        bool, _PLANS.flag("--split", "Put hot keys on every server; their tuples stay where they are.")
     ] = False,
     careful: Annotated[
-        bool,
-        typer.Option(
-            "--careful",
-            help="Change tables only where that is expected to pay for moving the state.",
-            rich_help_panel=_PLANS,
-        ),
+        bool, _PLANS.flag("--careful", "Change tables only where that is expected to pay for moving the state.")
     ] = False,
     seed: Annotated[int, options.seed("stream, hashes and METIS")] = 0,
     json_: Annotated[_Text, options.json("row")] = None,

@@ -6,9 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from anabranch.cli import values
+from anabranch.cli import options
 from anabranch.cli.output import check_writable, print_table, print_text, say
 from anabranch.errors import InputError, MissingExtraError
 
@@ -18,17 +16,15 @@ if TYPE_CHECKING:
 
 def demo(
     stream: Annotated[
-        str,
-        typer.Option(help="Synthetic stream with its parameters and its end; see anabranch streams.", metavar="STREAM"),
+        str, options.STREAM.text("Synthetic stream with its parameters and its end; see anabranch streams.", "STREAM")
     ] = "drifting(tuples=240k, keys=10k, z=1.4, every=80k)",
-    batch: Annotated[int, values.option("--batch", values.whole, "Tuples in a micro-batch.", at_least=1)] = 40_000,
-    grouping: Annotated[str, typer.Option(help="Grouping to set beside key grouping.", metavar="NAME")] = "spillway",
-    workers: Annotated[int, values.option("--workers", values.whole, "Workers.", at_least=1)] = 16,
+    batch: Annotated[int, options.STREAM.whole("--batch", "Tuples in a micro-batch.")] = 40_000,
+    grouping: Annotated[str, options.OTHER.text("Grouping to set beside key grouping.", "NAME")] = "spillway",
+    workers: Annotated[int, options.OTHER.whole("--workers", "Workers.")] = 16,
     work_us: Annotated[
-        float,
-        values.option("--work-us", values.number, "Time that a worker takes per tuple: a delay.", "MICROSECONDS"),
+        float, options.OTHER.number("--work-us", "Time that a worker takes per tuple: a delay.", "MICROSECONDS")
     ] = 400,
-    html: Annotated[Path, typer.Option(help="Page to write.", metavar="FILE")] = Path("demo/demo.html"),
+    html: Annotated[Path, options.OTHER.text("Page to write.", "FILE")] = Path("demo/demo.html"),
 ) -> None:
     """Count the words of a skewed stream with Spark, under key grouping and under one that splits hot words.
 

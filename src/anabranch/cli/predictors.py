@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from anabranch.cli import options, streams, values
+from anabranch.cli import options, streams
 from anabranch.cli.output import check_writable, console, print_table, print_text, say, terminal_width, write_records
 from anabranch.errors import ConfigError
 
@@ -29,23 +29,13 @@ def predictors(
     key: options.Key = None,
     tuples: options.Tuples = None,
     workers: Annotated[
-        int,
-        values.option(
-            "--workers",
-            values.whole,
-            "A key is hot from 1 / (5 workers) of the tuples on.",
-            panel=options.SIZES,
-            at_least=1,
-        ),
+        int, options.SIZES.whole("--workers", "A key is hot from 1 / (5 workers) of the tuples on.")
     ] = 16,
     window: Annotated[
         int | None,
-        values.option(
+        options.SIZES.whole(
             "--window",
-            values.whole,
             "Tuples per window; predictions are judged at its end.  [default: 50k, or all of a shorter stream]",
-            panel=options.SIZES,
-            at_least=1,
         ),
     ] = None,
     seed: Annotated[int, options.seed("stream and predictors")] = 0,

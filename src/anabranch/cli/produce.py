@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli import endpoints, options, streams, values
+from anabranch.cli import endpoints, options, streams
 from anabranch.cli.output import print_text, say
 from anabranch.errors import ConfigError, MissingExtraError, QueryError
 
@@ -25,39 +25,19 @@ def produce(
     input: options.Input = None,
     key: options.Key = None,
     timestamp: Annotated[
-        _Text,
-        typer.Option(
-            help="Time column of --input; records are sent at its pace.",
-            metavar="COLUMN",
-            rich_help_panel=options.STREAM,
-        ),
+        _Text, options.STREAM.text("Time column of --input; records are sent at its pace.", "COLUMN")
     ] = None,
     columns: Annotated[
-        _Text,
-        typer.Option(
-            help="Columns of --input to send besides the key, as price,quantity.",
-            metavar="NAMES",
-            rich_help_panel=options.STREAM,
-        ),
+        _Text, options.STREAM.text("Columns of --input to send besides the key, as price,quantity.", "NAMES")
     ] = None,
     tuples: Annotated[
         int | None,
-        values.option(
-            "--tuples",
-            values.whole,
-            "Records to send, at most.  [default: 1M, or all of --input]",
-            panel=options.STREAM,
-            at_least=1,
-        ),
+        options.STREAM.whole("--tuples", "Records to send, at most.  [default: 1M, or all of --input]"),
     ] = None,
     rate_: Annotated[
         float | None,
-        values.option(
-            "--rate",
-            values.number,
-            "Records per second.  [default: as fast as it goes, or at the pace of --timestamp]",
-            "NUMBER",
-            zero=False,
+        options.OTHER.number(
+            "--rate", "Records per second.  [default: as fast as it goes, or at the pace of --timestamp]", zero=False
         ),
     ] = None,
     format: Annotated[
@@ -75,9 +55,7 @@ def produce(
             help="Give records their key, so that a key stays in one partition.  [default: spread evenly, no key]",
         ),
     ] = False,
-    partitions: Annotated[
-        int, values.option("--partitions", values.whole, "Partitions of the topic, where it is made.", at_least=1)
-    ] = 4,
+    partitions: Annotated[int, options.OTHER.whole("--partitions", "Partitions of the topic, where it is made.")] = 4,
     kafka_properties: endpoints.KafkaProperties = None,
     seed: Annotated[int, options.seed("the stream; the same gives the same records")] = 0,
 ) -> None:

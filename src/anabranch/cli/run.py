@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch.cli import endpoints, options, values
+from anabranch.cli import endpoints
 from anabranch.cli.output import print_table, say
+from anabranch.cli.values import Section
 from anabranch.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -22,129 +23,104 @@ if TYPE_CHECKING:
 
 _Text = str | None
 _DEFAULT = "spillway"
+_ENDS = Section("Where tuples come from, and where answers go")
+_KEYS = Section("How keys are spread")
+_SPARK = Section("Spark")
 
 
 def run(
     app: Annotated[_Text, typer.Argument(help="Application; without one, the list of them.", metavar="APP")] = None,
     source: Annotated[
         _Text,
-        typer.Option(
-            help="Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs, or a "
+        _ENDS.text(
+            "Folder of text, CSV, JSON or Parquet files, to which files may be added while it runs, or a "
             "pattern such as 'logs/*.csv', but no single file; "
             "'kafka://HOST:PORT/TOPIC?format=json&from=earliest' for a topic (formats json, text, csv; csv takes "
             "columns=a,b,c; failOnDataLoss=false skips records that the topic has removed unread); or "
             "'generator:zipf(z=1.4, keys=100k, rate=50k, tuples=1M)' for a stream of anabranch streams.",
-            metavar="DIR|URL",
+            "DIR|URL",
         ),
     ] = None,
+    format: Annotated[
+        _Text, _ENDS.text("text, csv, json or parquet.  [default: by the files' endings; Kafka: json]", "NAME")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        _ENDS.text("Where a column of the application is found: price=close; repeatable.", "NAME=COLUMN"),
+    ] = None,
+    batch: Annotated[
+        int | None, _ENDS.whole("--batch", "Most files (Kafka: records; generator: tuples) in a micro-batch.")
+    ] = None,
+    once: Annotated[bool, _ENDS.flag("--once", "Read what is there now, then end.")] = False,
     sink: Annotated[
         str,
-        typer.Option(
-            help="Folder for Parquet files, one folder a batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.",
-            metavar="DIR|URL",
-        ),
+        _ENDS.text("Folder for Parquet files, one folder a batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.", "DIR|URL"),
     ] = endpoints.CONSOLE,
     adopt: Annotated[
         bool,
-        typer.Option(
+        _ENDS.flag(
             "--adopt",
-            help="Take over a topic for --sink that holds another query's answers; batch numbers go on from there.",
+            "Take over a topic for --sink that holds another query's answers; batch numbers go on from there.",
         ),
     ] = False,
+    dead_letters: Annotated[
+        _Text,
+        _ENDS.text(
+            "Where malformed rows of files and records of a topic go: a folder or a topic.  "
+            "[default: dead-letters in --checkpoint]",
+            "DIR|URL",
+        ),
+    ] = None,
+    strict: Annotated[bool, _ENDS.flag("--strict", "End with an error at the first malformed row.")] = False,
+    kafka_properties: endpoints.KafkaProperties = None,
+    grouping: Annotated[str, _KEYS.text("How keys are spread; see anabranch groupings.", "NAME")] = _DEFAULT,
+    edge: Annotated[
+        _Text, _KEYS.text("Where routes are made: adaptive, planned or local.  [default: adaptive]", "NAME")
+    ] = None,
+    workers: Annotated[
+        int, _KEYS.whole("--workers", "Workers that share the keys; on a cluster, as many as it runs tasks at once.")
+    ] = 16,
+    regime: Annotated[
+        str, _KEYS.text("batch: states are merged every batch. resident: they stay on workers.", "NAME")
+    ] = "batch",
+    flush_every: Annotated[int, _KEYS.whole("--flush-every", "resident: batches between merges.")] = 1,
+    work_us: Annotated[
+        float, _KEYS.number("--work-us", "Emulated work of a worker per tuple: a delay.", "MICROSECONDS")
+    ] = 0,
+    seed: Annotated[int, _KEYS.whole("--seed", "Seed of the hash functions.", at_least=0)] = 0,
     checkpoint: Annotated[
         _Text,
-        typer.Option(
-            help="Folder from which a run that was stopped or killed goes on.  [default: none, cannot be resumed]",
-            metavar="DIR",
+        _SPARK.text(
+            "Folder from which a run that was stopped or killed goes on.  [default: none, cannot be resumed]", "DIR"
         ),
     ] = None,
     ledger: Annotated[
         _Text,
-        typer.Option(
-            help="Folder for what workers report, where Python does not reach --checkpoint.  [default: in there]",
-            metavar="DIR",
+        _SPARK.text(
+            "Folder for what workers report, where Python does not reach --checkpoint.  [default: in there]", "DIR"
         ),
     ] = None,
-    grouping: Annotated[
-        str, typer.Option(help="How keys are spread; see anabranch groupings.", metavar="NAME")
-    ] = _DEFAULT,
-    edge: Annotated[
-        _Text,
-        typer.Option(help="Where routes are made: adaptive, planned or local.  [default: adaptive]", metavar="NAME"),
-    ] = None,
-    workers: Annotated[
-        int,
-        values.option(
-            "--workers",
-            values.whole,
-            "Workers that share the keys; on a cluster, as many as it runs tasks at once.",
-            at_least=1,
-        ),
-    ] = 16,
-    regime: Annotated[
-        str, typer.Option(help="batch: states are merged every batch. resident: they stay on workers.", metavar="NAME")
-    ] = "batch",
-    flush_every: Annotated[
-        int, values.option("--flush-every", values.whole, "resident: batches between merges.", at_least=1)
-    ] = 1,
-    once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
-    batch: Annotated[
-        int | None,
-        values.option(
-            "--batch", values.whole, "Most files (Kafka: records; generator: tuples) in a micro-batch.", at_least=1
-        ),
-    ] = None,
-    dead_letters: Annotated[
-        _Text,
-        typer.Option(
-            help="Where malformed rows of files and records of a topic go: a folder or a topic.  "
-            "[default: dead-letters in --checkpoint]",
-            metavar="DIR|URL",
-        ),
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="End with an error at the first malformed row.")] = False,
-    kafka_properties: endpoints.KafkaProperties = None,
-    format: Annotated[
-        _Text,
-        typer.Option(help="text, csv, json or parquet.  [default: by the files' endings; Kafka: json]", metavar="NAME"),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Where a column of the application is found: price=close; repeatable.", metavar="NAME=COLUMN"
-        ),
-    ] = None,
-    top: Annotated[
-        int,
-        values.option("--top", values.whole, "Heaviest keys to print at the end of a run with --sink DIR.", at_least=0),
-    ] = 10,
-    work_us: Annotated[
-        float,
-        values.option("--work-us", values.number, "Emulated work of a worker per tuple: a delay.", "MICROSECONDS"),
-    ] = 0,
+    restarts: Annotated[
+        int, _SPARK.whole("--restarts", "Restarts after a batch that Spark could not repeat.", at_least=0)
+    ] = 3,
     master: Annotated[
-        _Text,
-        typer.Option(help="Spark master.  [default: local[*]; with --work-us a thread per worker]", metavar="URL"),
+        _Text, _SPARK.text("Spark master.  [default: local[*]; with --work-us a thread per worker]", "URL")
     ] = None,
-    jars: Annotated[
-        _Text, typer.Option(help="Jars for Spark, such as its Kafka connector's.", metavar="FOLDER|JAR,JAR")
-    ] = None,
+    jars: Annotated[_Text, _SPARK.text("Jars for Spark, such as its Kafka connector's.", "FOLDER|JAR,JAR")] = None,
     packages: Annotated[
         _Text,
-        typer.Option(
-            help="Maven packages for Spark: org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION OF SPARK.",
-            metavar="GROUP:NAME:VERSION",
+        _SPARK.text(
+            "Maven packages for Spark: org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION OF SPARK.",
+            "GROUP:NAME:VERSION",
         ),
     ] = None,
     conf: Annotated[
-        list[str] | None,
-        typer.Option(help="Setting of Spark: spark.executor.memory=4g; repeatable.", metavar="NAME=VALUE"),
+        list[str] | None, _SPARK.text("Setting of Spark: spark.executor.memory=4g; repeatable.", "NAME=VALUE")
     ] = None,
-    restarts: Annotated[
+    top: Annotated[
         int,
-        values.option("--restarts", values.whole, "Restarts after a batch that Spark could not repeat.", at_least=0),
-    ] = 3,
-    seed: Annotated[int, options.seed("the hash functions")] = 0,
+        Section().whole("--top", "Heaviest keys to print at the end of a run with --sink DIR.", at_least=0),
+    ] = 10,
 ) -> None:
     """Run an application on a stream with Spark, its keys balanced over workers.
 

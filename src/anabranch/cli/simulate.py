@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from anabranch.streams import Stream
 
 _Text = str | None
-_ROUTES = "How tuples are routed"
-_TIME = "Time that passes"
+_ROUTES = values.Section("How tuples are routed")
+_TIME = values.Section("Time that passes")
 
 
 def simulate(
@@ -31,127 +31,85 @@ def simulate(
     key: options.Key = None,
     timestamp: Annotated[
         _Text,
-        typer.Option(
-            help="Column of --input with the arrival times: a timestamp, a date or a number of seconds."
+        options.STREAM.text(
+            "Column of --input with the arrival times: a timestamp, a date or a number of seconds."
             "  [default: arrivals by --rate]",
-            metavar="COLUMN",
-            rich_help_panel=options.STREAM,
+            "COLUMN",
         ),
     ] = None,
     source_key: Annotated[
         _Text,
-        typer.Option(
-            help="Column of --input that decides a tuple's source (of correlated-pairs: second)."
+        options.STREAM.text(
+            "Column of --input that decides a tuple's source (of correlated-pairs: second)."
             "  [default: sources in turn]",
-            metavar="COLUMN",
-            rich_help_panel=options.STREAM,
+            "COLUMN",
         ),
     ] = None,
     tuples: options.Tuples = None,
     grouping: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Grouping, repeatable, or 'all'; parameters as in 'partial-key(choices=3)'.  [default: all]",
-            metavar="NAME",
-            rich_help_panel=_ROUTES,
+        _ROUTES.text(
+            "Grouping, repeatable, or 'all'; parameters as in 'partial-key(choices=3)'.  [default: all]", "NAME"
         ),
     ] = None,
     edge: Annotated[
         str,
-        typer.Option(
-            help="adaptive: a router in each source; planned: a table, made after each window from its counts as on "
+        _ROUTES.text(
+            "adaptive: a router in each source; planned: a table, made after each window from its counts as on "
             "Spark, for the groupings that can be written as one.",
-            metavar="NAME",
-            rich_help_panel=_ROUTES,
+            "NAME",
         ),
     ] = "adaptive",
     reset_loads: Annotated[
-        bool,
-        typer.Option(
-            "--reset-loads",
-            help="Start each window with zero loads and a plan, as on Spark.",
-            rich_help_panel=_ROUTES,
-        ),
+        bool, _ROUTES.flag("--reset-loads", "Start each window with zero loads and a plan, as on Spark.")
     ] = False,
     workers: options.Workers = (16,),
     sources: options.Sources = (5,),
     window: options.Window = None,
     change: Annotated[
         list[str] | None,
-        typer.Option(
-            help="5M:+2 adds two workers, 5M:-3 removes worker number 3 (counting from 0), at tuple 5M; repeatable.",
-            metavar="TUPLE:±N",
-            rich_help_panel=options.SIZES,
+        options.SIZES.text(
+            "5M:+2 adds two workers, 5M:-3 removes worker number 3 (counting from 0), at tuple 5M; repeatable.",
+            "TUPLE:±N",
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        values.option(
-            "--rate",
-            values.number,
-            "Arrivals per second.  [default: 0.8 of what the workers can serve]",
-            "NUMBER",
-            panel=_TIME,
-            zero=False,
-        ),
+        _TIME.number("--rate", "Arrivals per second.  [default: 0.8 of what the workers can serve]", zero=False),
     ] = None,
     service_ms: Annotated[
         float,
-        values.option(
-            "--service-ms",
-            values.number,
-            "Milliseconds per tuple that a worker of speed 1 needs.",
-            "MILLISECONDS",
-            panel=_TIME,
-            zero=False,
+        _TIME.number(
+            "--service-ms", "Milliseconds per tuple that a worker of speed 1 needs.", "MILLISECONDS", zero=False
         ),
     ] = 1,
     merge_ms: Annotated[
         float | None,
-        values.option(
+        _TIME.number(
             "--merge-ms",
-            values.number,
             "Milliseconds per partial state that merging takes.  [default: a tenth of --service-ms]",
             "MILLISECONDS",
-            panel=_TIME,
         ),
     ] = None,
     speeds: Annotated[
         Sequence[float],
-        values.option(
-            "--speeds",
-            values.speeds,
-            "Relative worker speeds, repeated: 2,1 = every other twice as fast.",
-            "NUMBERS",
-            panel=_TIME,
+        _TIME.read(
+            "--speeds", values.speeds, "Relative worker speeds, repeated: 2,1 = every other twice as fast.", "NUMBERS"
         ),
     ] = (1,),
     report_s: Annotated[
-        float,
-        values.option(
-            "--report-s",
-            values.number,
-            "Seconds between the workers' reports to the routers.",
-            "SECONDS",
-            panel=_TIME,
-            zero=False,
-        ),
+        float, _TIME.number("--report-s", "Seconds between the workers' reports to the routers.", "SECONDS", zero=False)
     ] = 10,
     report_noise: Annotated[
-        float,
-        values.option("--report-noise", values.number, "Relative noise of the reported seconds.", "SHARE", panel=_TIME),
+        float, _TIME.number("--report-noise", "Relative noise of the reported seconds.", "SHARE")
     ] = 0.05,
     seed: Annotated[int, options.seed("stream, hashes and noise")] = 0,
     repeat: Annotated[
-        int,
-        values.option(
-            "--repeat", values.whole, "Runs per cell, with seeds seed, seed+1, …: mean ± spread.", at_least=1
-        ),
+        int, options.OTHER.whole("--repeat", "Runs per cell, with seeds seed, seed+1, …: mean ± spread.")
     ] = 1,
     json_: Annotated[_Text, options.json("cell")] = None,
     plot: Annotated[
-        list[Path] | None,
-        typer.Option(help="Draw to a .png, .svg, .pdf or .html file; repeatable.", metavar="FILE"),
+        list[Path] | None, options.OTHER.text("Draw to a .png, .svg, .pdf or .html file; repeatable.", "FILE")
     ] = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar on stderr.")] = True,
 ) -> None:

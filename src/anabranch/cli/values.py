@@ -15,21 +15,48 @@ class OptionError(AnabranchError):
     """The value of an option is outside its rule; not a ValueError, which typer would tell in words of its own."""
 
 
-def option(
-    name: str, read: Callable[..., Any], help: str, metavar: str = "N", *, panel: str | None = None, **bounds: Any
-) -> Any:
-    """A typer option whose value `read` makes from its text, its name and `bounds`."""
+class Section:
+    """Makes the options of one section of ``--help``, under its title.
 
-    def parse(given: Any) -> Any:
-        # A default has its type already.
-        if not isinstance(given, str):
-            return given
-        try:
-            return read(given, name, **bounds)
-        except ConfigError as error:
-            raise OptionError(str(error)) from None
+    An option with numbers is read by one of the functions below, from its text, its name and bounds.
+    """
 
-    return typer.Option(name, parser=parse, help=help, metavar=metavar, rich_help_panel=panel)
+    def __init__(self, title: str | None = None) -> None:
+        self._title = title
+
+    def text(self, help: str, metavar: str) -> Any:
+        """An option whose value stays text, or which typer reads."""
+        return typer.Option(help=help, metavar=metavar, rich_help_panel=self._title)
+
+    def flag(self, name: str, help: str) -> Any:
+        """An option without a value."""
+        return typer.Option(name, help=help, rich_help_panel=self._title)
+
+    def number(self, name: str, help: str, metavar: str = "NUMBER", *, zero: bool = True) -> Any:
+        """An option with a number."""
+        return self.read(name, number, help, metavar, zero=zero)
+
+    def whole(self, name: str, help: str, *, at_least: int | None = 1) -> Any:
+        """An option with a whole number."""
+        return self.read(name, whole, help, "N", at_least=at_least)
+
+    def wholes(self, name: str, help: str, *, at_least: int = 1, at_most: int | None = None) -> Any:
+        """An option with one or several whole numbers."""
+        return self.read(name, wholes, help, "N", at_least=at_least, at_most=at_most)
+
+    def read(self, name: str, read: Callable[..., Any], help: str, metavar: str, **bounds: Any) -> Any:
+        """An option whose value `read` makes."""
+
+        def parse(given: Any) -> Any:
+            # A default has its type already.
+            if not isinstance(given, str):
+                return given
+            try:
+                return read(given, name, **bounds)
+            except ConfigError as error:
+                raise OptionError(str(error)) from None
+
+        return typer.Option(name, parser=parse, help=help, metavar=metavar, rich_help_panel=self._title)
 
 
 def number(text: str, option: str, *, zero: bool = True) -> float:
