@@ -24,7 +24,7 @@ class OrderedCounters(NamedTuple):
     position of block b; `free` is a stack of unused blocks with its height in the last cell.
     """
 
-    count: I64  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
+    count: I64  # type: ignore[assignment]  # hides tuple.count, which nothing here needs
     order: I32
     items: I32
     blocks: I32

@@ -36,7 +36,7 @@ class Grouping(ABC):
     splits_keys: ClassVar[bool] = True
     # What a router learned is not counts that can be pooled: each source goes on with its own router.
     keeps_router: ClassVar[bool] = False
-    # The name alone says nothing: without the table that somebody makes for it, it is key grouping.
+    # The name alone says nothing: without a table that is made for it, it is key grouping.
     needs_table: ClassVar[bool] = False
 
     @abstractmethod

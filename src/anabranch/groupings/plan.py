@@ -45,7 +45,7 @@ class Report:
     sketch
         A grouping's own summary, opaque here.
     partials
-        Partial states that the workers hold, one a key and worker. 0 in a source's report.
+        Partial states that the workers hold, one per key and worker. 0 in a source's report.
     """
 
     now: float = 0.0
@@ -178,7 +178,7 @@ def pool_cold(reports: list[Report]) -> I64:
 
 
 def pool_seconds(previous: Plan | None, reports: list[Report]) -> F64:
-    """Seconds per tuple of each worker, averaged over about the last `PLANS_AVERAGED` plans, for one is noisy.
+    """Seconds per tuple of each worker, averaged over the last `PLANS_AVERAGED` plans or so, because one is noisy.
 
     The previous figure stays where a worker reported nothing.
     """

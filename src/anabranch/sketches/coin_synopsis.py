@@ -49,7 +49,7 @@ class CoinArrays(NamedTuple):
 class CoinSynopsis:
     """Bit vectors of the keys that threw many heads, declining at random.
 
-    When to use it: to predict hot keys at a few nanoseconds a tuple; only one tuple in 2^r touches the synopsis.
+    When to use it: to predict hot keys at a few nanoseconds per tuple; only one tuple in 2^r touches the synopsis.
 
     Guarantees
     ----------

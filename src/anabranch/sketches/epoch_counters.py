@@ -20,8 +20,8 @@ class EpochArrays(NamedTuple):
     """Flat arrays of the sketch, for kernels.
 
     Slot s counts `keys[s]` and has `counts[s]`. `heap` holds the slots as a four-way heap by (count, slot) and
-    `floors` the counts by which they are ordered: those of some time ago, never above the counts now, for most keys
-    never come near the top and need not be moved. `sums` holds the decayed `TOTAL` and the `LARGEST` count, `sizes`
+    `floors` the counts by which they are ordered: those of some time ago, never above the counts now. Most keys
+    never come near the top, and need not be moved. `sums` holds the decayed `TOTAL` and the `LARGEST` count, `sizes`
     the slots that are `USED` and the tuples `IN_EPOCH`, the current one.
     """
 
@@ -50,7 +50,7 @@ class EpochCounters:
     capacity
         Number of counters, the paper's K_max.
     epoch
-        Tuples an epoch, the paper's N_epoch.
+        Tuples per epoch, the paper's N_epoch.
     alpha
         What remains of a count after an epoch; 1 never forgets, 0 forgets all.
 

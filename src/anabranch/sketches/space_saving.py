@@ -21,7 +21,7 @@ class Summary(NamedTuple):
     `table` holds slot + 1, and `where[s]` is the place of slot s in it.
     """
 
-    count: I64  # type: ignore[assignment]  # nobody counts the arrays with tuple.count
+    count: I64  # type: ignore[assignment]  # hides tuple.count, which nothing here needs
     order: I32
     items: I32
     blocks: I32

@@ -41,7 +41,7 @@ class Kll:
     k: int
 
     def of(self, groups: Groups, values: F64) -> pa.Array:
-        """Sketch of each group from its values, none of which is NaN; null where there is none."""
+        """Sketch of each group from its values, without NaN; null where there is none."""
         # Adding 0.0 turns −0.0 into 0.0, so that the order of equal values leaves no trace.
         ends, items = sort_within(groups.codes, values + 0.0, groups.n)
         extremes = _first_and_last(ends, items)

@@ -31,7 +31,7 @@ _CURSOR, _POSITION, _SENT, _APPLIED = 0, 1, 2, 3
 class DStream(Grouping):
     """Hot keys, predicted by flipping coins, by round robin; the others by hash.
 
-    When to use it: a few very hot keys, little memory and time a tuple.
+    When to use it: a few very hot keys, little memory, little time per tuple.
 
     Guarantees
     ----------
@@ -92,7 +92,7 @@ class DStream(Grouping):
     def for_stream(cls, n_workers: int, window: int) -> DStream:
         """DStream that finds keys with 1 / (5 n_workers) of the tuples within a window of so many tuples.
 
-        p = 1 / (10 n_workers), for keys above 2p stay in the synopsis (Theorem 2); vectors decline every 2^r / p
+        p = 1 / (10 n_workers), because keys above 2p stay (Theorem 2); vectors decline every 2^r / p
         tuples, so r is the largest number that lets them decline at least twice a window.
         """
         p = 1 / (10 * n_workers)

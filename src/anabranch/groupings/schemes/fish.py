@@ -62,7 +62,7 @@ class Fish(Grouping):
     interval_s
         Backlogs are brought up to date every so many seconds, the paper's T.
     virtual_nodes
-        Points a worker on the consistent-hash ring.
+        Points per worker on the consistent-hash ring.
     hot_keys
         "chk": graded numbers of workers (Algorithm 2). "d-choices", "w-choices": the ablations with Nasir's handling,
         d being solved for every 100 tuples.

@@ -132,7 +132,7 @@ class WChoices(HeadGrouping):
         return HeadRouter(self, n_workers, source, n_sources, seed, epsilon=None)
 
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
-        """Hot keys to all workers; a tail key goes home, for a table cannot choose between two."""
+        """Hot keys to all workers; a tail key goes home: a table cannot choose between two."""
         return to_all(plan.hot_keys[plan.hot_counts >= self.threshold(n_workers) * plan.tuples], n_workers)
 
 

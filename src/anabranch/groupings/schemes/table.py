@@ -212,14 +212,14 @@ def _grouped(keys: U64) -> tuple[U64, I64, I64]:
     sorted_keys = keys[order]
     begins = np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])) if len(keys) else order
     if len(begins) == len(keys):
-        # As they were given: whoever puts frequent keys first has them found sooner.
+        # As they were given: keys that come first are found sooner.
         return keys, begins, np.arange(len(keys))
     return sorted_keys[begins], begins, order
 
 
 @njit(cache=True)
 def _enter(keys: U64, places: I64, entries: U64) -> None:
-    """Put distinct keys into empty entries, of which at most half fill up."""
+    """Put distinct keys into empty entries; at most half of them fill up."""
     mask = len(entries) // 2 - 1
     for i in range(len(keys)):
         at = home(keys[i], mask)

@@ -47,7 +47,7 @@ class Allowance(NamedTuple):
 
 
 def learn_keys(meta: F64, fresh: int, tuples: int) -> None:
-    """Take a chunk in, of which so many tuples were the first of a counter."""
+    """Take a chunk in: so many of its tuples were the first of a counter."""
     meta[IN_USE] += fresh
     meta[TUPLES] += tuples
     meta[FRESH] += (fresh / tuples - meta[FRESH]) / _LATELY

@@ -8,7 +8,7 @@ from anabranch.arrays import F64, I32, I64, U64
 from anabranch.hashing.xxhash64 import SPARK_SEED, hash_long
 from anabranch.kernels import njit
 
-# Arcs a worker, at least.
+# Arcs per worker, at least.
 _EACH = 64
 _MASK = 0xFFFFFFFFFFFFFFFF
 

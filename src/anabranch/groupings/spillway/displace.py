@@ -94,7 +94,7 @@ def _fill(chunk: Chunk, flows: Flows, j: int, goal: float, fixed: F64, most: int
     """Fill workers with a key up to their targets until its home is at `goal`.
 
     They are taken along the key's sequence of candidates, so that sources that see alike choose alike; or, by a source
-    that is alone, those with the most room, for it has fewer then.
+    that is alone, those with the most room, so that it has fewer.
     """
     loads, targets, heads, count, step = chunk.loads, chunk.targets, chunk.heads, chunk.counts[j], chunk.steps[j]
     candidate = start = home = chunk.homes[j]

@@ -20,7 +20,7 @@ class Flows(NamedTuple):
     """Split keys in slots, their flows in linked lists, all in flat arrays.
 
     Slot s holds the key `keys[s]`, `heat[s]` tuples (decayed, as of chunk `seen[s]`) and `sizes[s]` flows from
-    `first[s]` on, the first of which leads home. Flow f leads to `workers[f]` and carries the share `parts[f]` of the
+    `first[s]` on; the first leads home. Flow f leads to `workers[f]` and carries the share `parts[f]` of the
     key, `quotas[f]` tuples of the chunk in hand; `following[f]` is the next flow of its key, or the next free one.
     `counts` holds the slots in use, the first free flow, the number of free ones, and the chunks so far.
     """

@@ -32,7 +32,7 @@ class Spillway(Grouping):
     A source sends a key to at most `replicas` workers as long as it remembers it.
     A key whose home was never above its limit has one replica: its home.
     The state of a source has a fixed size: `capacity` split keys with four flows each, 2^16 counters, and a few
-    numbers a worker.
+    numbers per worker.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Spillway(Grouping):
     def table(self, plan: Plan, n_workers: int, seed: int = 0) -> Table:
         """Flows for counts that are known beforehand; those of the table before are kept as far as they serve."""
         router = SpillwayRouter(self, n_workers, 0, 1, seed)
-        # Whoever runs the table sends what is not in it to an equal part of the hash space.
+        # Where the table runs, each worker is home to an equal part of the hash space.
         router.arcs = arcs.even(np.ones(n_workers))
         router.follow(replace(plan, sources=1))
         # Keys of the table before that have no counts now are a chunk behind, and left out.
