@@ -1,7 +1,7 @@
 """Aggregates: summaries of a key's tuples whose partial states can be merged in any order.
 
 One of your own is a frozen dataclass that names its inputs, the columns of its state and how Spark merges each, and
-works on whole Arrow arrays with one entry a group:
+works on whole Arrow arrays with one entry per group:
 
 >>> from dataclasses import dataclass
 >>> import pyarrow as pa
@@ -32,9 +32,9 @@ works on whole Arrow arrays with one entry a group:
 >>> spread.result(*spread.add(groups, trades["price"].combine_chunks())).to_pylist()
 [12.5, 0.0]
 
-`Groups` has `count`, `sum`, `min` and `max`, one entry a group; for anything else it says which group each row is in
+`Groups` has `count`, `sum`, `min` and `max`, one entry per group; for anything else it says which group each row is in
 (`codes`, `n`). What Spark merges states with is one of `MERGES`. A state that Spark cannot merge has None there, and
-its class a method `merge(groups, *states)` that gives one state a group from partial states.
+its class a method `merge(groups, *states)` that gives one state per group from partial states.
 """
 
 from anabranch.aggregates.aggregate import MERGES, Aggregate, StateColumn, Types, check_merge, merge_states

@@ -70,7 +70,7 @@ class Aggregate(ABC):
     """Summarises the tuples of a key in a state that can be split over workers and merged again.
 
     A concrete aggregate is a frozen dataclass that names its input columns. It works on whole Arrow arrays: `groups`
-    says which group (key) each row belongs to, and every array that goes in or out of the state has one entry a group.
+    says which group (key) each row belongs to, and every array that enters or leaves the state has one entry per group.
 
     Guarantees
     ----------
@@ -113,7 +113,7 @@ class Aggregate(ABC):
         """State of each group from the tuples; the first call for a group, so it starts at zero."""
 
     def merge(self, groups: Groups, *states: pa.Array) -> tuple[pa.Array, ...]:
-        """One state a group from partial states, of which row i belongs to group ``groups.codes[i]``.
+        """One state per group from partial states, of which row i belongs to group ``groups.codes[i]``.
 
         Only needed where `state` names something else than sum, min and max, or where the merged state should have a
         form of its own; see `merge_states`.
@@ -123,7 +123,7 @@ class Aggregate(ABC):
         )
 
     def result(self, *states: pa.Array) -> pa.Array:
-        """What the user sees, one entry a group. Not called where `native_result` says how Spark computes it."""
+        """What the user sees, one entry per group. Not called where `native_result` says how Spark computes it."""
         if type(self).native_result is not Aggregate.native_result:
             raise NotImplementedError(
                 f"only Spark computes the result of {type(self).__name__}; an aggregate that is built on it returns "

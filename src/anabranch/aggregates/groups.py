@@ -23,12 +23,12 @@ class Groups:
 
     Guarantees
     ----------
-    What `count`, `sum`, `min` and `max` return has one entry a group and does not depend on the order of rows.
+    What `count`, `sum`, `min` and `max` return has one entry per group and does not depend on the order of rows.
 
     Parameters
     ----------
     codes
-        One entry a row.
+        One entry per row.
     n
         Number of groups; a group may have no row.
 
@@ -52,7 +52,7 @@ class Groups:
         groups
             The groups, numbered in the order of their first rows.
         keys
-            The key columns, one row a group.
+            The key columns, one row per group.
         """
         chosen = table.select(list(keys))
         codes, n = factorise([_whole(column) for column in chosen.columns], table.num_rows)

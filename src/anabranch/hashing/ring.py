@@ -27,7 +27,7 @@ class HashRing:
     workers
         Worker numbers, or how many of them.
     virtual_nodes
-        Points a worker; more of them make the arcs more even.
+        Points per worker; more of them make the arcs more even.
     seed
         Another seed, another ring.
 

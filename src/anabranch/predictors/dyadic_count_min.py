@@ -13,7 +13,7 @@ from anabranch.hashing.xxhash64 import hash_long
 from anabranch.kernels import njit
 from anabranch.predictors.predictor import Predictor, hot_share
 
-# Sixteen children a range: a 64-bit key has 16 levels, where binary ranges would need 64 updates a tuple.
+# Sixteen children per range: a 64-bit key has 16 levels, where binary ranges would need 64 updates per tuple.
 _BITS = 4
 _LEVELS = 64 // _BITS
 

@@ -107,7 +107,7 @@ def bound(
     Guarantees
     ----------
     A worker has at least ⌈n/W⌉ of a window's n tuples: no makespan is smaller than W ⌈n/W⌉ / n. With at most
-    C = max(⌊makespan · n/W⌋, ⌈n/W⌉) tuples a worker, a key with c tuples in the window is on at least ⌈c/C⌉ workers.
+    C = max(⌊makespan · n/W⌋, ⌈n/W⌉) tuples per worker, a key with c tuples in the window is on at least ⌈c/C⌉ workers.
     Over the stream a key is on as many as its most demanding window needs, and every key on one: their sum / keys is
     `replication`, which is no smaller than what the most demanding window alone gives. As in `simulate` whole windows
     count, unless there is none. Memory grows with the distinct keys, and by less than W keys a window.

@@ -30,7 +30,7 @@ METRICS = (
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Metrics per window, one value a window; a partial last window is included here.
+    """Metrics, one value per window; a partial last window is included here.
 
     `tuples` is the stream position at the window's end, `imbalance` is I(t) there divided by t; `latency_*` are in
     seconds.

@@ -59,5 +59,5 @@ def test_hosts_are_numbered_alike_whatever_their_order():
 
 @pytest.mark.parametrize("servers", [np.zeros((0, 2), np.int32), np.zeros(3, np.int32), np.array([[0, -1]])])
 def test_anything_but_numbers_of_servers_is_refused(servers):
-    with pytest.raises(InputError, match="servers must be numbers from 0, a row an operator"):
+    with pytest.raises(InputError, match="servers must be numbers from 0, one row per operator"):
         Seats(servers)

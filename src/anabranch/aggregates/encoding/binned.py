@@ -34,7 +34,7 @@ class FixedPoint:
     the default every double from 2^-75 (3e-23) up to 2^128 (3e38). Of the others, each is off by less than 2^-52 times
     the largest one. No partial sum overflows.
 
-    There is room for 2^31 tuples a group.
+    There is room for 2^31 tuples per group.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class FixedPoint:
         return _state(present, limbs, self._leading.sum(present.codes[left], products, groups.n))
 
     def merge(self, groups: Groups, states: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
-        """One state a group from partial states, with carries done: the same as if there had been no parts."""
+        """One state per group from partial states, with carries done: the same as if there had been no parts."""
         present, columns = groups.present(*states)
         arrays = [column.to_numpy() for column in columns]
         limbs = [integer_sums(present.codes, limb, groups.n) for limb in arrays[: self.n_limbs]]

@@ -36,7 +36,7 @@ class IntegerHalves:
         return self._state(groups, values, low, high)
 
     def merge(self, groups: Groups, low: pa.Array, high: pa.Array) -> tuple[pa.Array, ...]:
-        """One state a group from partial states."""
+        """One state per group from partial states."""
         present, columns = groups.present(low, high)
         sums = (integer_sums(present.codes, column.to_numpy(), groups.n) for column in columns)
         return self._state(groups, low, *sums)
@@ -74,7 +74,7 @@ class DecimalHalves:
         return self._state(groups, values, *_divided(quarters(present.codes, column, groups.n)))
 
     def merge(self, groups: Groups, low: pa.Array, high: pa.Array) -> tuple[pa.Array, ...]:
-        """One state a group from partial states."""
+        """One state per group from partial states."""
         present, (lows, highs) = groups.present(low, high)
         carried, rest = np.divmod(integer_sums(present.codes, lows.to_numpy(), groups.n), _BASE)
         words = quarters(present.codes, highs, groups.n)

@@ -14,7 +14,7 @@ _LOW_HALF = (1 << 27) - 1
 
 
 def add_doubles(codes: I64, values: F64, n: int, scale: Scale) -> tuple[I64, I64]:
-    """Sum of each group as limbs (one row a group), and the rows whose values have no place in them.
+    """Sum of each group as limbs (one row per group), and the rows whose values have no place in them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""States that are lists or bytes: one entry a group, in flat arrays."""
+"""States that are lists or bytes: one entry per group, in flat arrays."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Seats:
 
     def __post_init__(self) -> None:
         if self.servers.ndim != 2 or not self.servers.size or self.servers.min() < 0:
-            raise InputError(f"servers must be numbers from 0, a row an operator, got {self.servers.tolist()}")
+            raise InputError(f"servers must be numbers from 0, one row per operator, got {self.servers.tolist()}")
 
     @classmethod
     def of(cls, hosts: Sequence[Sequence[str]]) -> Seats:
