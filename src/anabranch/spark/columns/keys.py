@@ -34,7 +34,7 @@ def with_keys(df: DataFrame, key: Key) -> tuple[DataFrame, tuple[str, ...]]:
             _refuse_to_hide(df, field.name, column)
             df = df.withColumn(field.name, column)
         check_key(field.name, field.dataType)
-        if "session_window" in field.metadata or field.metadata.get("spark.sessionWindow"):
+        if field.metadata.get("spark.sessionWindow"):
             raise ConfigError(
                 f"key {field.name} is a session window, whose end depends on the rows of all workers; "
                 "use tumbling or sliding windows, or plain Spark"
