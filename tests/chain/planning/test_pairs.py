@@ -74,6 +74,20 @@ def test_periods_fade_once():
         Pairs.pooled([period, Pairs.faded([period], 0.5)])
     with pytest.raises(ConfigError, match="fade must be above 0 and at most 1, got 0"):
         Pairs.faded([period], 0)
+    faded = Pairs.faded([period, period], 0.5)
+    pooled = Pairs.pooled([faded, faded])
+    assert (pooled.scale, pooled.total) == (faded.scale, 2 * faded.total)
+
+
+def test_nothing_pooled_is_no_tuple():
+    assert (len(Pairs.pooled([])), Pairs.pooled([]).total) == (0, 0)
+
+
+def test_equally_heavy_pairs_are_in_the_order_of_their_keys():
+    listed = [(3, 1), (1, 2), (2, 9), (1, 1), (2, 9)]
+    pairs = Pairs.exact(*columns(listed))
+    assert list(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == [(2, 9), (1, 1), (1, 2), (3, 1)]
+    assert counted(Pairs.exact(*columns([(1, 2), (1, 2)]), np.array([3, 4]))) == {(1, 2): 7}
 
 
 def test_other_bytes_are_refused():
