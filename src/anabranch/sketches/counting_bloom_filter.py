@@ -116,17 +116,16 @@ def append(cells: U16, n_hashes: int, key: np.uint64) -> None:
 
 
 @njit(cache=True)
-def delete(cells: U16, n_hashes: int, key: np.uint64) -> bool:
-    """Take `key` out; whether it was in."""
+def delete(cells: U16, n_hashes: int, key: np.uint64) -> None:
+    """Take `key` out, if it is in."""
     if not contains(cells, n_hashes, key):
-        return False
+        return
     mask = np.uint64(len(cells) - 1)
     for _ in range(n_hashes):
         at = (key >> _HIGH) & mask
         if 0 < cells[at] < _FULL:
             cells[at] -= np.uint16(1)
         key = _next(key)
-    return True
 
 
 @njit(cache=True)
