@@ -40,6 +40,18 @@ def test_one_busy_server_sets_the_pace():
     assert SERVERS.throughput([even]) == pytest.approx(2 * SERVERS.throughput([one]))
 
 
+@pytest.mark.parametrize("gathers", [True, False])
+def test_a_server_pays_for_what_comes_in_and_for_what_goes_out(gathers):
+    """Two servers send ten tuples each to the third, or get them from it."""
+    hop = np.zeros((3, 3))
+    hop[:2, 2] = 10.0
+    hop = hop if gathers else hop.T
+    busy = Servers(cpu_s=1.0, remote_s=0.5, bandwidth=1e9)
+    assert busy.seconds([hop]) == pytest.approx(20 * (1.0 + 0.5))
+    slow = Servers(cpu_s=1e-9, remote_s=0.0, bandwidth=5.0, tuple_bytes=3)
+    assert slow.seconds([hop], 4) == pytest.approx(20 * (3 + 4) / 5.0)
+
+
 def test_a_chain_is_as_slow_as_the_sum_of_its_operators():
     hop = spread(3, 0.0)
     assert SERVERS.seconds([hop, hop]) == pytest.approx(1.5 * SERVERS.seconds([hop]))
