@@ -27,9 +27,9 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from anabranch.aggregates import Count
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway, WChoices
 from anabranch.spark import balance
-from anabranch.spark.merging.aggregator import merge_natively, partial_schema
+from anabranch.spark.merging.native import Natively
 from anabranch.spark.settings import Settings
-from anabranch.spark.workers.worker import Bound, Summary, Worker
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 from cells import Claims, write
 from spark_data import quiet_session, run, write_zipf
 
@@ -50,11 +50,10 @@ Timed = Callable[[], None]
 def same_work(df: DataFrame) -> DataFrame:
     """The worker and the aggregator of `.aggregate(count)` behind a plain repartition."""
     count = Count()
-    summary = Summary(("key",), (Bound("count", count, count.state({})),))
-    worker = Worker(summary, Settings(KeyGrouping(), N_WORKERS, "adaptive", keys=("key",)))
+    partial_states = PartialStates(("key",), (BoundAggregate("count", count, count.state({})),))
+    settings = Settings(KeyGrouping(), N_WORKERS, "adaptive", keys=("key",))
     rows = df.select("key").repartition(N_WORKERS, "key")
-    partials = rows.mapInArrow(worker.__call__, partial_schema(df.schema, summary))
-    return merge_natively(partials, df.schema, summary)
+    return Natively(df.schema, partial_states, settings).merged(rows)
 
 
 def edge_of(name: str) -> str:

@@ -48,10 +48,10 @@ from anabranch.hashing import MultiplyShift, hash_keys
 from anabranch.simulate import Settings as Simulated
 from anabranch.simulate import simulate
 from anabranch.spark import balance
-from anabranch.spark.merging.aggregator import merge_natively, partial_schema
+from anabranch.spark.merging.native import Natively
 from anabranch.spark.progress import BatchMetrics, batch_metrics
 from anabranch.spark.settings import Settings
-from anabranch.spark.workers.worker import Bound, Summary, Worker
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 from anabranch.streams import Replay, Stream, Zipf
 from cells import Claims, header, prose, row, run_parts
 from spark_data import quiet_session, run
@@ -122,11 +122,10 @@ def write_stream(
 def behind_repartition(df: DataFrame, work_us: float, ledger: str) -> DataFrame:
     """Worker and aggregator of `.aggregate(count)` behind Spark's own exchange."""
     count = Count()
-    summary = Summary(("key",), (Bound("count", count, count.state({})),))
+    partial_states = PartialStates(("key",), (BoundAggregate("count", count, count.state({})),))
     settings = Settings(KeyGrouping(), N_WORKERS, "adaptive", ledger=ledger, work_us=work_us, keys=("key",))
     rows = df.select("key").repartition(N_WORKERS, "key")
-    partials = rows.mapInArrow(Worker(summary, settings).__call__, partial_schema(df.schema, summary))
-    return merge_natively(partials, df.schema, summary)
+    return Natively(df.schema, partial_states, settings).merged(rows)
 
 
 def counting(name: str, work_us: float) -> Build:

@@ -112,7 +112,7 @@ def test_spark_marks_windows_and_watermarks_by_the_metadata_that_is_put_back(spa
 
 
 def test_without_the_metadata_append_mode_would_be_refused(spark, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("anabranch.spark.merging.aggregator.restore_metadata", lambda df, *_: df)
+    monkeypatch.setattr("anabranch.spark.columns.keys.restore_metadata", lambda df, *_: df)
     ours = balance(events(spark, folder), F.window("t", "10 seconds"), KeyGrouping(), 2).aggregate(n=Count())
     with pytest.raises(Exception, match="watermark"):
         run(ours, tmp_path / "checkpoint", "append")

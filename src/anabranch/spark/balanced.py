@@ -23,7 +23,6 @@ from anabranch.spark.columns.keys import (
     Key,
     check_collation,
     check_names,
-    event_time,
     folding,
     quoted,
     restore_metadata,
@@ -34,7 +33,9 @@ from anabranch.spark.columns.types import arrow_of
 from anabranch.spark.edges.adaptive import pack_adaptively, route_adaptively, warm_up
 from anabranch.spark.edges.planned import route_by_plan
 from anabranch.spark.listener import listen, observe_hot_keys
-from anabranch.spark.merging import aggregator, fingerprint, resident
+from anabranch.spark.merging import fingerprint
+from anabranch.spark.merging.choose import merging_of
+from anabranch.spark.merging.results import results
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import mapped
 from anabranch.spark.requirements import check_dataframe
@@ -43,7 +44,7 @@ from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
 from anabranch.spark.workers.apply import Apply
 from anabranch.spark.workers.own_aggregate import inputs_of, state_of
-from anabranch.spark.workers.worker import Bound, Summary, Worker
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 
 def balance(
@@ -210,47 +211,29 @@ class Balanced:
         keys, schema = self.settings.keys, self.df.schema
         types, reads = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
         known = types | {key: arrow_of(schema[key].dataType) for key in keys}
-        summary = self._summary(aggregates, known, reads)
+        partial_states = self._partial_states(aggregates, known, reads)
+        merging = merging_of(self.df, partial_states, self.settings)
         warm_up(self.settings)
-        summary.warm_up(known)
+        partial_states.warm_up(known)
         columns = list(dict.fromkeys([*keys, *(name for names in reads.values() for name in names)]))
-        rows = self.df if self.settings.regime == "batch" else resident.timed(self.df, self.settings)
-        routed = replace(self, df=rows)._exchange(columns)
-        results = aggregator.results(self._merged(routed, summary), summary, types)
-        return results.select(*map(_as_shown, keys), *map(quoted, aggregates))
+        routed = replace(self, df=merging.before(self.df))._exchange(columns)
+        answers = results(merging.merged(routed), partial_states, types)
+        return answers.select(*map(_as_shown, keys), *map(quoted, aggregates))
 
-    def _summary(
+    def _partial_states(
         self, aggregates: Mapping[str, Aggregate], types: Types, reads: Mapping[str, tuple[str, ...]]
-    ) -> Summary:
+    ) -> PartialStates:
         """What workers compute; states lie in an order that does not depend on how aggregates are written."""
         fold = folding(self.df.sparkSession)
         named = sorted(aggregates.items(), key=lambda item: fold(item[0]))
-        bounds = tuple(Bound(name, one, state_of(name, one, types), reads[name]) for name, one in named)
-        summary = Summary(self.settings.keys, bounds)
+        bounds = tuple(BoundAggregate(name, one, state_of(name, one, types), reads[name]) for name, one in named)
+        partial_states = PartialStates(self.settings.keys, bounds)
         if not self.df.isStreaming:
-            return summary
+            return partial_states
         listen(self.df.sparkSession)
-        return replace(summary, fingerprint=fingerprint.digits(fingerprint.of_summary(summary, types, fold)))
-
-    def _merged(self, routed: DataFrame, summary: Summary) -> DataFrame:
-        """States of whole keys out of rows on their workers."""
-        schema = self.df.schema
-        opaque = not aggregator.merges_natively(summary)
-        windowed = self.df.isStreaming and event_time(schema, summary.keys)
-        if windowed and self.settings.regime == "resident":
-            raise ConfigError(
-                "the resident regime does not know event time, because the watermark does not reach states that stay "
-                "on their worker; use the batch regime with windows"
-            )
-        if self.df.isStreaming and not windowed and (opaque or self.settings.regime == "resident"):
-            return resident.merge(routed, schema, summary, self.settings)
-        states = aggregator.partial_schema(schema, summary)
-        partials = mapped(routed, Worker(summary, self.settings).__call__, states, self.settings.ledger)
-        if opaque and windowed:
-            return aggregator.merge_windows(partials, schema, summary)
-        if opaque:
-            return aggregator.merge_in_python(partials, summary, states)
-        return aggregator.merge_natively(partials, schema, summary)
+        return replace(
+            partial_states, fingerprint=fingerprint.digits(fingerprint.of_states(partial_states, types, fold))
+        )
 
     def applyInArrow(
         self,

@@ -29,9 +29,9 @@ from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 from anabranch.hashing import hash_keys
 from anabranch.spark import Ledger
-from anabranch.spark.merging.resident import decode, encode
+from anabranch.spark.merging.blobs import decode, encode
 from anabranch.spark.task import Task
-from anabranch.spark.workers.worker import Summary
+from anabranch.spark.workers.partial_states import PartialStates
 
 from ...spark.running import run, stream_of, write_files
 from .test_chain import last, posts
@@ -237,8 +237,8 @@ def on(worker: int) -> Placement:
 def slots_of_step(settings: TaskSettings) -> list[Slot]:
     step = Step(smooth, STATES, SENDS, ("likes",))
     operators = (
-        Operator("step", Summary(("tag",), ()), ("tag", "likes"), (), step),
-        Operator("tag", Summary(("tag",), ()), ("tag", "surprise")),
+        Operator("step", PartialStates(("tag",), ()), ("tag", "likes"), (), step),
+        Operator("tag", PartialStates(("tag",), ()), ("tag", "surprise")),
     )
     return [Slot(settings, operators, number) for number in range(2)]
 

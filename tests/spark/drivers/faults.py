@@ -23,10 +23,11 @@ from anabranch.groupings import Plan, Router, WChoices
 from anabranch.groupings.plan import Table
 from anabranch.spark.edges import adaptive as edge
 from anabranch.spark.edges.adaptive import router_of
-from anabranch.spark.merging import resident
+from anabranch.spark.merging import slots, way
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
-from anabranch.spark.workers.worker import Summary, Worker
+from anabranch.spark.workers.partial_states import PartialStates
+from anabranch.spark.workers.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,8 @@ def _strike(kind: str) -> None:
 class FaultyWorker(Worker):
     """A worker that faults strike while it reads and while it writes, and that leaves a witness."""
 
-    def __init__(self, faults: Faults, summary: Summary, settings: Settings) -> None:
-        super().__init__(summary, settings)
+    def __init__(self, faults: Faults, partial_states: PartialStates, settings: Settings) -> None:
+        super().__init__(partial_states, settings)
         self.faults = faults
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -208,9 +209,7 @@ class FaultyRemember(Remember):
 def inject(faults: Faults) -> None:
     """Strike the queries that are built from here on."""
     worker: Any = functools.partial(FaultyWorker, faults)
-    # The package's attribute of this name is the function.
-    module: Any = importlib.import_module("anabranch.spark.balanced")
-    module.Worker = resident.Worker = worker  # type: ignore[attr-defined]
+    way.Worker = slots.Worker = worker  # type: ignore[attr-defined]
     chained: Any = importlib.import_module("anabranch.chain.spark.chain")
     chained.Remember = functools.partial(FaultyRemember, faults)
     edge.router_of = functools.partial(faulty_router_of, faults)

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from pyspark.sql.types import DecimalType
 
 from anabranch.aggregates import Aggregate, Count, Max, Min, Quantiles, StateColumn, Sum, TopK, Types, Variance
-from anabranch.spark.merging.fingerprint import digits, of_summary, refusal, slot_columns
-from anabranch.spark.workers.worker import Bound, Summary
+from anabranch.spark.merging.fingerprint import digits, of_states, refusal, slot_columns
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 TYPES = {"key": pa.string(), "v": pa.int64(), "w": pa.int64()}
 
 
 def meaning(types: Types = TYPES, keys: tuple[str, ...] = ("key",), fold: Any = str, **aggregates: Aggregate) -> Any:
-    bounds = tuple(Bound(name, one, one.state(types)) for name, one in aggregates.items())
-    return of_summary(Summary(keys, bounds), types, fold)
+    bounds = tuple(BoundAggregate(name, one, one.state(types)) for name, one in aggregates.items())
+    return of_states(PartialStates(keys, bounds), types, fold)
 
 
 def test_the_order_of_writing_does_not_count():

@@ -1,4 +1,4 @@
-"""Blobs of states have the same types whatever the session's settings, and do not depend on the order of rows."""
+"""States on slots: what is found again, what is handed on, and what workers ship."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark.sql import Row
 
 from anabranch.aggregates import Count, TopK
 from anabranch.groupings import PartialKeyGrouping
-from anabranch.spark.merging.resident import Keep, Slots, _Ship, decode, encode, hashes_of, split
+from anabranch.spark.merging.blobs import decode, encode
+from anabranch.spark.merging.resident import Keep
+from anabranch.spark.merging.slots import Ship, Slots
 from anabranch.spark.settings import Settings
-from anabranch.spark.workers.worker import Bound, Summary
-
-ZONED, UTC = pa.timestamp("us", "Asia/Kathmandu"), pa.timestamp("us", "UTC")
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 
 class Map(dict[Any, Any]):
@@ -38,42 +38,19 @@ class Held(Slots):
 
 
 def slots(value: pa.DataType, **aggregates: Any) -> Slots:
-    bounds = [Bound(name, one, one.state({"v": value})) for name, one in aggregates.items()]
-    return Held(Summary(("k",), tuple(bounds)))
-
-
-@pytest.mark.parametrize(
-    ("kind", "stored"),
-    [
-        (ZONED, UTC),
-        (pa.timestamp("us"), pa.timestamp("us")),
-        (pa.large_string(), pa.string()),
-        (pa.string_view(), pa.string()),
-        (pa.large_binary(), pa.binary()),
-        (pa.list_(pa.struct([("a", ZONED), ("b", pa.large_string())])), pa.list_(pa.struct({"a": UTC, "b": "string"}))),
-        (pa.map_(pa.large_string(), ZONED), pa.map_(pa.string(), UTC)),
-    ],
-)
-def test_blobs_have_the_same_types_whatever_the_settings(kind: pa.DataType, stored: pa.DataType) -> None:
-    table = pa.table({"x": pa.nulls(2, kind)}, pa.schema([pa.field("x", kind)]))
-    assert decode(encode(table)).schema == pa.schema([("x", stored)])
-
-
-def test_the_slot_of_a_key_does_not_depend_on_the_time_zone() -> None:
-    keys = [pa.array([[0], [3_600_000_000]], pa.list_(zone)) for zone in (ZONED, UTC)]
-    first, second = (hashes_of(pa.table({"k": key}), ("k",)).tolist() for key in keys)
-    assert first == second
+    bounds = [BoundAggregate(name, one, one.state({"v": value})) for name, one in aggregates.items()]
+    return Held(PartialStates(("k",), tuple(bounds)))
 
 
 def test_states_of_aggregates_in_another_order_are_found() -> None:
     table = pa.table({"k": [1, 2], "v": ["a", "b"]})
     old = slots(pa.string(), top=TopK("v", 1), n=Count())
     old.buckets = Map()
-    [*_] = old.update(old.summary.add(table))
+    [*_] = old.update(old.partial_states.add(table))
 
     reordered = slots(pa.string(), n=Count(), top=TopK("v", 1))
     reordered.buckets = old.buckets
-    found = [row for part in reordered.update(reordered.summary.add(table)) for row in part.to_pylist()]
+    found = [row for part in reordered.update(reordered.partial_states.add(table)) for row in part.to_pylist()]
     assert sorted((row["k"], row["__anabranch_n__count"]) for row in found) == [(1, 2), (2, 2)]
 
 
@@ -101,10 +78,10 @@ class Handle:
 
 
 def test_a_worker_hands_on_what_it_holds_in_a_batch_without_rows_for_it() -> None:
-    summary = Summary(("k",), (Bound("n", Count(), Count().state({})),))
-    keep = Keep(summary, [7], Settings(PartialKeyGrouping(), 2, "adaptive", regime="resident", flush_every=10))
+    partial_states = PartialStates(("k",), (BoundAggregate("n", Count(), Count().state({})),))
+    keep = Keep(partial_states, [7], Settings(PartialKeyGrouping(), 2, "adaptive", regime="resident", flush_every=10))
     keep.init(handle := Handle())  # type: ignore[arg-type]
-    blob = encode(summary.add(pa.table({"k": ["a", "b", "a"]})))
+    blob = encode(partial_states.add(pa.table({"k": ["a", "b", "a"]})))
 
     def batch(number: int, *blobs: bytes | None) -> list[Any]:
         """What the batch gives: its rows, then, where Spark finds one due, the timer."""
@@ -123,20 +100,12 @@ def test_a_worker_hands_on_what_it_holds_in_a_batch_without_rows_for_it() -> Non
     assert [batch(4, None), handle.timers, handle.buckets] == [[], [], {}]
 
 
-@given(n=st.integers(1, 200), seed=st.integers(0, 1000))
-def test_the_blobs_for_the_aggregator_do_not_depend_on_the_order_of_rows(n: int, seed: int) -> None:
-    """Or Spark would take a task that runs again for another, because rows arrive in any order."""
-    rows = pa.table({"k": [f"key {i}" for i in range(n)], "v": range(n)})
-    permuted = rows.take(np.random.default_rng(seed).permutation(n))
-    assert split(permuted, ("k",), [7, 8, 9]) == split(rows, ("k",), [7, 8, 9])
-
-
 @pytest.mark.parametrize("to_aggregator", [False, True])
 @given(n=st.integers(1, 200), seed=st.integers(0, 1000))
-def test_nor_does_what_a_worker_ships(to_aggregator: bool, n: int, seed: int) -> None:
-    summary = Summary(("k",), (Bound("n", Count(), Count().state({})),))
+def test_what_a_worker_ships_does_not_depend_on_the_order_of_rows(to_aggregator: bool, n: int, seed: int) -> None:
+    partial_states = PartialStates(("k",), (BoundAggregate("n", Count(), Count().state({})),))
     settings = Settings(PartialKeyGrouping(), 1, "adaptive", regime="resident")
-    ship = _Ship(summary, settings, [7], split=to_aggregator)
+    ship = Ship(partial_states, settings, [7], split=to_aggregator)
     rows = pa.table({"k": [f"key {i // 2}" for i in range(n)]})
     permuted = rows.take(np.random.default_rng(seed).permutation(n))
     assert [*ship(iter(permuted.to_batches()))] == [*ship(iter(rows.to_batches()))]

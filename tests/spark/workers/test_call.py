@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.aggregates import Aggregate, Groups, StateColumn, Types
 from anabranch.errors import InputError
-from anabranch.spark.workers.worker import Bound, Summary
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 TYPES = {"key": pa.string(), "payload": pa.string()}
 ROWS = pa.table({"key": ["a", "b", "a"], "payload": ['{"n": 1}', '{"n": 5}', '{"n": 3}']})
@@ -59,16 +59,16 @@ class Unfinished(Best):
         return super().add(groups, *columns) * 2
 
 
-def bound(aggregate: Aggregate) -> Bound:
-    return Bound("best", aggregate, aggregate.state(TYPES))
+def bound(aggregate: Aggregate) -> BoundAggregate:
+    return BoundAggregate("best", aggregate, aggregate.state(TYPES))
 
 
-def summary(aggregate: Aggregate) -> Summary:
-    return Summary(("key",), (bound(aggregate),))
+def partial_states(aggregate: Aggregate) -> PartialStates:
+    return PartialStates(("key",), (bound(aggregate),))
 
 
 def test_an_aggregate_that_expects_values_is_tried_on_no_rows():
-    made = summary(Best())
+    made = partial_states(Best())
     made.warm_up(TYPES)
     assert made.add(ROWS)["__anabranch_best__n"].to_pylist() == [3, 5]
 
@@ -96,7 +96,7 @@ def test_an_aggregate_that_expects_values_is_tried_on_no_rows():
 )
 def test_what_add_does_wrong_on_a_worker_names_the_aggregate(returned, message):
     with pytest.raises(InputError, match=WHOSE + message) as raised:
-        summary(Best(returned)).add(ROWS)
+        partial_states(Best(returned)).add(ROWS)
     assert "\n" not in str(raised.value)
 
 
@@ -104,7 +104,7 @@ def test_what_add_does_wrong_on_a_worker_names_the_aggregate(returned, message):
     "returned", [lambda best: (pa.chunked_array([best]),), lambda best: [pa.array(best, pa.int8())]]
 )
 def test_a_state_may_come_in_chunks_in_a_list_and_of_a_smaller_type(returned):
-    states = summary(Best(returned)).add(ROWS)["__anabranch_best__n"]
+    states = partial_states(Best(returned)).add(ROWS)["__anabranch_best__n"]
     assert (states.type, states.to_pylist()) == (pa.int64(), [3, 5])
 
 
@@ -123,7 +123,7 @@ def test_a_state_may_come_in_chunks_in_a_list_and_of_a_smaller_type(returned):
 )
 def test_a_mistake_that_shows_without_rows_is_found_on_the_driver(aggregate, message):
     with pytest.raises(InputError, match=WHOSE.replace("Best", type(aggregate).__name__) + message):
-        summary(aggregate).warm_up(TYPES)
+        partial_states(aggregate).warm_up(TYPES)
 
 
 def test_what_result_does_wrong_with_rows_names_the_aggregate():
@@ -137,6 +137,6 @@ def test_what_merge_does_wrong_names_the_aggregate():
         def merge(self, groups, *states):
             return states
 
-    partials = pa.concat_tables([summary(Best()).add(ROWS)] * 2)
+    partials = pa.concat_tables([partial_states(Best()).add(ROWS)] * 2)
     with pytest.raises(InputError, match=r"best .*: merge must return n with one entry per group, 2 here, got 4$"):
-        summary(Merging()).merge(partials)
+        partial_states(Merging()).merge(partials)

@@ -12,7 +12,7 @@ import pytest
 from anabranch.aggregates import Aggregate, Groups, StateColumn, Sum, Types
 from anabranch.errors import ConfigError, InputError
 from anabranch.spark.workers.own_aggregate import inputs_of, native_of, result_type_of, state_of
-from anabranch.spark.workers.worker import Bound, Summary
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 TYPES = {"key": pa.string(), "v": pa.int64()}
 COLUMNS = (StateColumn("n", pa.int64(), "sum"),)
@@ -97,9 +97,9 @@ def test_the_result_is_asked_for_before_a_query_starts():
     class Counted(Mine):
         inputs = ("v",)
 
-    summary = Summary(("key",), (Bound("mine", Counted(lambda: "{m}"), COLUMNS),))
+    partial_states = PartialStates(("key",), (BoundAggregate("mine", Counted(lambda: "{m}"), COLUMNS),))
     with pytest.raises(InputError, match=r"^aggregate mine \(Counted\): native_result may have n or ansi"):
-        summary.warm_up(TYPES)
+        partial_states.warm_up(TYPES)
 
 
 @pytest.mark.parametrize("name", ["s.0", "", "a b", "{n}", 3])

@@ -17,15 +17,16 @@ from anabranch.spark.plans.ledger import KEPT_BATCHES
 from anabranch.spark.plans.unwritten import UNWRITTEN
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
-from anabranch.spark.workers import worker
-from anabranch.spark.workers.worker import TUPLES, Bound, Summary, Worker
+from anabranch.spark.workers import heaviest, worker
+from anabranch.spark.workers.partial_states import TUPLES, BoundAggregate, PartialStates
+from anabranch.spark.workers.worker import Worker
 
 TYPES = {"value": pa.float64()}
 
 
-def summary() -> Summary:
+def summary() -> PartialStates:
     named = {"n": Count(), "total": Sum("value")}
-    return Summary(("key",), tuple(Bound(name, one, one.state(TYPES)) for name, one in named.items()))
+    return PartialStates(("key",), tuple(BoundAggregate(name, one, one.state(TYPES)) for name, one in named.items()))
 
 
 def worker_of(tmp_path, edge: str = "adaptive") -> Worker:
@@ -52,7 +53,7 @@ def test_a_worker_without_rows_has_no_states(tmp_path):
 
 
 def test_a_report_names_the_heaviest_keys_by_the_hash_that_the_edge_sees(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "_REPORTED", 2)
+    monkeypatch.setattr(heaviest, "_REPORTED", 2)
     made = worker_of(tmp_path)
     partial = pa.table({"key": ["a", "b", "c"], TUPLES: [5, 9, 7]})
     made.report(Task("query", 4, 1), partial, 21, 2.0)
@@ -80,8 +81,8 @@ def test_old_reports_are_removed_whatever_the_edge(tmp_path, edge):
 
 
 def worker_with(aggregate: Aggregate, kind: pa.DataType) -> Worker:
-    bound = Bound("a", aggregate, aggregate.state({"value": kind}))
-    return Worker(Summary(("key",), (bound,)), Settings(KeyGrouping(), 3, "adaptive", keys=("key",)))
+    bound = BoundAggregate("a", aggregate, aggregate.state({"value": kind}))
+    return Worker(PartialStates(("key",), (bound,)), Settings(KeyGrouping(), 3, "adaptive", keys=("key",)))
 
 
 def test_an_aggregate_that_shows_how_rows_were_split_gets_all_of_a_worker_at_once(monkeypatch):
@@ -126,41 +127,6 @@ def test_an_aggregate_that_shows_the_order_of_rows_gets_them_sorted_and_at_once(
     partial, _, _ = worker_with(Chained(), pa.int64()).summarise(iter(shuffled.to_batches(max_chunksize=3)))
     found = dict(zip(partial["key"].to_pylist(), partial["__anabranch_a__text"].to_pylist(), strict=True))
     assert found == dict.fromkeys((0, 1), "00112233445566778899")
-
-
-LISTS = [[9.5], [-0.0, None], None, [], [float("nan"), -float("nan")]]
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        (pa.float32(), [9.5, -0.0, None, float("nan")]),
-        (pa.list_(pa.float64()), LISTS),
-        (pa.large_list(pa.float32()), LISTS),
-        (pa.list_(pa.float64(), 2), [[9.5, 9.5], [-0.0, None], None, [-0.0, float("nan")]]),
-        (
-            pa.struct([("x", pa.float64()), ("y", pa.list_(pa.struct([("z", pa.float64())])))]),
-            [{"x": 9.5, "y": None}, {"x": -0.0, "y": [{"z": -0.0}, None]}, None, {"x": None, "y": []}],
-        ),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("start", [0, 1, 2])
-def test_keys_have_one_zero_and_one_nan_however_deep(kind, values, start):
-    array = pa.array(values, kind).slice(start)
-    found = worker.normal(pa.table({"key": array, "v": array}), ("key",))
-    found.validate(full=True)
-    assert found.schema.field("key").type == kind
-    assert repr(found["key"].to_pylist()) == repr(array.to_pylist()).replace("-0.0", "0.0")
-    assert repr(found["v"].to_pylist()) == repr(array.to_pylist())
-
-
-def test_long_values_end_a_chunk_before_its_rows_do(monkeypatch):
-    """Arrow cannot put more than 2 GB of strings into one array."""
-    monkeypatch.setattr(worker, "_CHUNK_BYTES", 10_000)
-    long = pa.record_batch({"k": pa.array(["x" * 1000] * 4)})
-    assert [table.num_rows for table in worker.chunks(iter([long] * 8), 1 << 20)] == [12, 12, 8]
-    assert [table.num_rows for table in worker.chunks(iter([long] * 8), None)] == [32]
 
 
 def test_a_report_that_cannot_be_written_is_counted_beside_the_states(tmp_path, capsys):

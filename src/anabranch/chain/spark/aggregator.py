@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from anabranch.chain.spark.settings import Operator
-from anabranch.spark.merging.resident import Slots, decode, encode
-from anabranch.spark.merging.slots import SPREAD, slots_of
-from anabranch.spark.workers.worker import TUPLES
+from anabranch.spark.merging.blobs import decode, encode
+from anabranch.spark.merging.slot_numbers import SPREAD, slots_of
+from anabranch.spark.merging.slots import Slots
+from anabranch.spark.workers.partial_states import TUPLES
 
 # What leaves the aggregator.
 BLOBS = "operator int, blob binary"
@@ -26,17 +27,17 @@ class MergeAll(Slots):
     """The aggregator's slot of any operator: keeps the merged states for good, and gives those that changed."""
 
     def __init__(self, operators: tuple[Operator, ...]) -> None:
-        super().__init__(operators[0].summary)
+        super().__init__(operators[0].partial_states)
         self.operators = operators
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Called once a batch and slot; a slot belongs to one operator."""
         tables = []
         for row in rows:
-            self.summary = self.operators[row["operator"]].summary
+            self.partial_states = self.operators[row["operator"]].partial_states
             operator = row["operator"]
             tables.append(decode(row["blob"]))
-        new = tables[0] if len(tables) == 1 else self.summary.merge(pa.concat_tables(tables))
+        new = tables[0] if len(tables) == 1 else self.partial_states.merge(pa.concat_tables(tables))
         for touched in self.update(new):
             yield Row(operator=operator, blob=encode(touched))
 

@@ -38,13 +38,15 @@ from anabranch.spark.columns.keys import (
 from anabranch.spark.columns.types import arrow_of, spark_of
 from anabranch.spark.edges.adaptive import load
 from anabranch.spark.listener import listen
-from anabranch.spark.merging import aggregator, fingerprint
+from anabranch.spark.merging import fingerprint
 from anabranch.spark.merging.output_mode import running_totals
-from anabranch.spark.merging.resident import on_slots
+from anabranch.spark.merging.results import is_ansi, results_within
+from anabranch.spark.merging.slots import on_slots
+from anabranch.spark.merging.way import partial_schema
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.requirements import check_dataframe, check_state_store
 from anabranch.spark.workers.own_aggregate import state_of
-from anabranch.spark.workers.worker import Bound, Summary
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 OPERATOR = "operator"
 
@@ -115,7 +117,7 @@ class _Stage:
     """One `then`, and the maps after it."""
 
     name: str
-    summary: Summary
+    partial_states: PartialStates
     types: Types
     schema: StructType
     maps: tuple[tuple[Function, StructType], ...] = ()
@@ -125,11 +127,11 @@ class _Stage:
     @property
     def meaning(self) -> list[Any]:
         """What its states mean, for their fingerprint."""
-        keys = {key: arrow_of(self.schema[key].dataType) for key in self.summary.keys}
+        keys = {key: arrow_of(self.schema[key].dataType) for key in self.partial_states.keys}
         kept = (
             [] if self.step is None else [[each.name, spark_of(each.type).simpleString()] for each in self.step.states]
         )
-        return [self.name, fingerprint.of_summary(self.summary, {**self.types, **keys}, str), kept]
+        return [self.name, fingerprint.of_states(self.partial_states, {**self.types, **keys}, str), kept]
 
     @property
     def sends(self) -> StructType:
@@ -161,10 +163,12 @@ class Chain:
         schema = self.stages[-1].sends if self.stages else self.df.schema
         keys = _keys(schema, key)
         types, reads = types_of(schema, keys, aggregates, folding(self.df.sparkSession))
-        bounds = tuple(Bound(each, one, state_of(each, one, types), reads[each]) for each, one in aggregates.items())
+        bounds = tuple(
+            BoundAggregate(each, one, state_of(each, one, types), reads[each]) for each, one in aggregates.items()
+        )
         name = operator or "_".join(keys)
         check_names([read for names in reads.values() for read in names])
-        return self._with(_Stage(name, Summary(keys, bounds), types, schema))
+        return self._with(_Stage(name, PartialStates(keys, bounds), types, schema))
 
     def map_with_state(
         self,
@@ -220,10 +224,10 @@ class Chain:
         states = _arrow(StructType([*(before[name] for name in keys), *kept]))
         step = Step(func, states, _arrow(sends), order_by)
         name = operator or "_".join([*keys, "state"])
-        return self._with(_Stage(name, Summary(keys, ()), {}, before, step=step, steps_to=sends))
+        return self._with(_Stage(name, PartialStates(keys, ()), {}, before, step=step, steps_to=sends))
 
     def _with(self, stage: _Stage) -> Chain:
-        name, keys = stage.name, stage.summary.keys
+        name, keys = stage.name, stage.partial_states.keys
         fold = folding(self.df.sparkSession)
         if fold(name) in (OPERATOR, *(fold(stage.name) for stage in self.stages)):
             raise ConfigError(f"operator {name} has a name that is taken; give it another: then(key, name, …)")
@@ -245,7 +249,7 @@ class Chain:
         if not self.stages:
             raise ConfigError("map comes after an operator; before the first one, transform the DataFrame itself")
         last, parsed = self.stages[-1], _table(schema)
-        _check_keys(last.summary.keys, parsed)
+        _check_keys(last.partial_states.keys, parsed)
         return replace(self, stages=(*self.stages[:-1], replace(last, maps=(*last.maps, (func, parsed)))))
 
     def answers(self) -> DataFrame:
@@ -287,13 +291,13 @@ class Chain:
             listen(self.df.sparkSession)
             marks = fingerprint.digits([stage.meaning for stage in self.stages])
         for stage in reversed(self.stages):
-            inputs = [name for bound in stage.summary.bounds for name in bound.reads]
-            needed = {*stage.summary.keys, *inputs, *(stage.schema.names if stage.maps or stage.step else later)}
+            inputs = [name for bound in stage.partial_states.bounds for name in bound.reads]
+            needed = {*stage.partial_states.keys, *inputs, *(stage.schema.names if stage.maps or stage.step else later)}
             later = tuple(name for name in stage.schema.names if name in needed)
             check_names(later)
             between = tuple((func, _arrow(schema)) for func, schema in stage.maps)
-            summary = replace(stage.summary, fingerprint=marks)
-            operators.append(Operator(stage.name, summary, later, between, stage.step))
+            partial_states = replace(stage.partial_states, fingerprint=marks)
+            operators.append(Operator(stage.name, partial_states, later, between, stage.step))
         return tuple(reversed(operators))
 
     def _warm_up(self, settings: TaskSettings) -> None:
@@ -301,22 +305,22 @@ class Chain:
         load(TableGrouping(np.arange(4, dtype=np.uint64), np.zeros(4, np.int32)), settings.n_workers)
         PairCounts(4).update(*np.zeros((2, 4), dtype=np.uint64))
         for stage in self.stages:
-            keys = {key: arrow_of(stage.schema[key].dataType) for key in stage.summary.keys}
+            keys = {key: arrow_of(stage.schema[key].dataType) for key in stage.partial_states.keys}
             if stage.step is None:
-                stage.summary.warm_up({**stage.types, **keys})
+                stage.partial_states.warm_up({**stage.types, **keys})
         if settings.ledger is not None:
             steering.warm_up(settings)
 
     def _results(self, merged: DataFrame) -> DataFrame:
         answering = {i: stage for i, stage in enumerate(self.stages) if stage.step is None}
         stages = list(answering.values())
-        partials = [aggregator.partial_schema(stage.schema, stage.summary) for stage in stages]
+        partials = [partial_schema(stage.schema, stage.partial_states) for stage in stages]
         fields = [StructField(stage.name, kind) for stage, kind in zip(stages, partials, strict=True)]
         schema = StructType([StructField(OPERATOR, StringType()), *fields])
         columns = {number: at for at, number in enumerate(answering, start=1)}
         tagged = merged.mapInArrow(Tag(_arrow(schema), columns).__call__, schema)
-        ansi = aggregator.is_ansi(merged.sparkSession)
-        results = [aggregator.results_within(stage.name, stage.summary, stage.types, ansi) for stage in stages]
+        ansi = is_ansi(merged.sparkSession)
+        results = [results_within(stage.name, stage.partial_states, stage.types, ansi) for stage in stages]
         return tagged.select(quoted(OPERATOR), *results)
 
 

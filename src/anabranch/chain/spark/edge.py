@@ -13,21 +13,15 @@ from anabranch.arrays import I32, U64
 from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.tables import in_force
 from anabranch.groupings import TableRouter
+from anabranch.spark.columns.key_columns import key_hashes
 from anabranch.spark.edges import packs
-from anabranch.spark.merging.resident import hashes_of
-from anabranch.spark.merging.slots import slots_of
+from anabranch.spark.merging.slot_numbers import slots_of
 from anabranch.spark.settings import WORKER
 from anabranch.spark.task import Task
-from anabranch.spark.workers.worker import normal
 
 # `slot` is where a row goes next. Tuples of `operator` have no `target`; states of it have the aggregator's slot there.
 # A row without a blob is a tick, for a slot without input is not called.
 ROWS = "slot int, target int, operator int, blob binary"
-
-
-def key_hashes(tuples: pa.Table, keys: tuple[str, ...]) -> U64:
-    """Hashes by which tuples are routed: to Spark all zeros are one key, and so are all NaNs."""
-    return hashes_of(normal(tuples.select(list(keys)), keys), keys)
 
 
 def routes(router: TableRouter, keys: U64, sender: int | None = None) -> I32:

@@ -14,14 +14,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from anabranch.arrays import I32, U64
 from anabranch.chain.planning import PairCounts
 from anabranch.chain.spark.aggregator import aggregator_slots
-from anabranch.chain.spark.edge import key_hashes, routes
+from anabranch.chain.spark.edge import routes
 from anabranch.chain.spark.hop_report import HopReport, host_name
 from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.tables import Tables, in_force
 from anabranch.groupings import TableGrouping, TableRouter
+from anabranch.spark.columns.key_columns import key_hashes
 from anabranch.spark.edges import packs
-from anabranch.spark.merging.resident import Keep, rows_of, split
-from anabranch.spark.merging.slots import slots_of
+from anabranch.spark.merging.blobs import rows_of, split
+from anabranch.spark.merging.resident import Keep
+from anabranch.spark.merging.slot_numbers import slots_of
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import attempt
 from anabranch.spark.settings import WORKER, Settings
@@ -74,10 +76,10 @@ class Operate(Keep):
             settings.seed,
             keys=self.operator.keys,
         )
-        super().__init__(self.operator.summary, aggregator_slots(number), own)
-        self.worker = Worker(self.operator.summary, own)
+        super().__init__(self.operator.partial_states, aggregator_slots(number), own)
+        self.worker = Worker(self.operator.partial_states, own)
         self.own_slots = slots_of(settings.n_workers)
-        inputs = [name for bound in self.summary.bounds for name in bound.reads]
+        inputs = [name for bound in self.partial_states.bounds for name in bound.reads]
         self.own_columns = list(dict.fromkeys([*self.operator.keys, *inputs]))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -140,14 +142,14 @@ class Operate(Keep):
             return flushed
         leaving = self._leaving(router, number)
         tally.flushed = sum(table.num_rows for table in leaving)
-        return split(pa.concat_tables(leaving), self.summary.keys, self.slots) if leaving else []
+        return split(pa.concat_tables(leaving), self.partial_states.keys, self.slots) if leaving else []
 
     def _leaving(self, router: TableRouter, number: int) -> list[pa.Table]:
         """Take the keys out of the state that are another worker's now."""
         leaving = []
         for bucket, value in list(self.buckets.iterator()):
             held = self.opened(value[0])
-            stays = router.may_get(key_hashes(held, self.summary.keys), number)
+            stays = router.may_get(key_hashes(held, self.partial_states.keys), number)
             if stays.all():
                 continue
             leaving.append(held.filter(pa.array(~stays)))

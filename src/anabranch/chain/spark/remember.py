@@ -13,18 +13,17 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from anabranch import snapshot
 from anabranch.aggregates import Groups
-from anabranch.chain.spark.edge import key_hashes
 from anabranch.chain.spark.operator import Operate, Tally
 from anabranch.chain.spark.settings import Operator, TaskSettings
 from anabranch.chain.spark.step import Step
 from anabranch.chain.spark.tables import FIRST, Tables, moved_name, routers_of
 from anabranch.errors import InputError, SnapshotError
 from anabranch.groupings import TableRouter
+from anabranch.spark.columns.key_columns import key_hashes, normal
 from anabranch.spark.columns.types import canonical
-from anabranch.spark.merging.resident import by_bucket, decode, encode
+from anabranch.spark.merging.blobs import by_bucket, decode, encode
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.task import Task
-from anabranch.spark.workers.worker import normal
 
 
 class Remember(Operate):
@@ -76,7 +75,7 @@ class Remember(Operate):
 
     def _updated(self, batches: list[pa.RecordBatch]) -> pa.Table:
         """Serve the tuples: new states of their keys are kept, and what goes on is returned."""
-        keys, step = self.summary.keys, self.step
+        keys, step = self.partial_states.keys, self.step
         tuples = step.ordered(normal(pa.Table.from_batches(batches), keys))
         touched = [bucket for bucket, _ in by_bucket(tuples, keys, self.n_buckets)]
         found = [held for bucket in touched if (held := self.held(bucket)) is not None]
@@ -89,7 +88,7 @@ class Remember(Operate):
         return sent
 
     def _store(self, buckets: list[int], states: pa.Table) -> None:
-        parts = dict(by_bucket(states, self.summary.keys, self.n_buckets))
+        parts = dict(by_bucket(states, self.partial_states.keys, self.n_buckets))
         for bucket in buckets:
             if bucket in parts:
                 self.store(bucket, parts[bucket])
@@ -113,7 +112,9 @@ class Remember(Operate):
         self.awaited.clear()
         blobs = [self._blob(task.query, awaited[0], sender, number) for sender in range(self.n_workers)]
         arrived = [decode(blob) for blob in blobs if blob]
-        for bucket, part in by_bucket(pa.concat_tables(arrived), self.summary.keys, self.n_buckets) if arrived else ():
+        for bucket, part in (
+            by_bucket(pa.concat_tables(arrived), self.partial_states.keys, self.n_buckets) if arrived else ()
+        ):
             old = self.held(bucket)
             self._store([bucket], part if old is None else pa.concat_tables([old, part]))
 
@@ -121,7 +122,7 @@ class Remember(Operate):
         """Leave in the ledger, and forget, the states that are another worker's from the next batch on."""
         router = routers_of(self.chain, task.query, tables.version)[self.number]
         leaving = pa.concat_tables([self.step.states.empty_table(), *self._leaving(router, number)])
-        workers = router.route(key_hashes(leaving, self.summary.keys))
+        workers = router.route(key_hashes(leaving, self.partial_states.keys))
         blobs = {
             str(worker): np.frombuffer(encode(leaving.filter(pa.array(workers == worker))), np.uint8)
             for worker in np.unique(workers).tolist()

@@ -12,7 +12,7 @@ from anabranch.chain.planning import Manager, Placement
 from anabranch.chain.spark.step import Step
 from anabranch.errors import ConfigError
 from anabranch.spark.workers.declared import declared
-from anabranch.spark.workers.worker import Summary
+from anabranch.spark.workers.partial_states import PartialStates
 
 Function = Callable[[pa.Table], pa.Table]
 
@@ -113,7 +113,7 @@ class Operator:
     ----------
     name
         Of its answers.
-    summary
+    partial_states
         Its keys and aggregates.
     columns
         Of the tuples that it gets.
@@ -124,7 +124,7 @@ class Operator:
     """
 
     name: str
-    summary: Summary
+    partial_states: PartialStates
     columns: tuple[str, ...]
     between: tuple[tuple[Function, pa.Schema], ...] = ()
     step: Step | None = None
@@ -132,7 +132,7 @@ class Operator:
     @property
     def keys(self) -> tuple[str, ...]:
         """Key columns."""
-        return self.summary.keys
+        return self.partial_states.keys
 
     def onward(self, tuples: pa.Table) -> pa.Table:
         """The tuples as the next operator gets them, with columns that it may not need."""

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from anabranch.aggregates import Groups
 from anabranch.errors import InputError
-from anabranch.spark.columns.types import canonical
+from anabranch.spark.columns.types import array_of, canonical
 from anabranch.spark.workers.declared import declared
-from anabranch.spark.workers.worker import array_of
 
 Update = Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table]]
 

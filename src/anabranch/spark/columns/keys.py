@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
@@ -97,6 +97,11 @@ def restore_metadata(df: DataFrame, schema: StructType, names: Sequence[str]) ->
         if metadata:
             df = df.withMetadata(name, metadata)
     return df
+
+
+def grouped(df: DataFrame, schema: StructType, names: Sequence[str]) -> GroupedData:
+    """The rows by their keys, which have their metadata again."""
+    return restore_metadata(df, schema, names).groupBy(*map(quoted, names))
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -43,6 +43,12 @@ def _canonical_field(field: pa.Field) -> pa.Field:
     return field.with_type(_canonical(field.type))
 
 
+def array_of(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
 def spark_of(kind: pa.DataType) -> DataType:
     """Spark's type for a type of Arrow; a timestamp without a time zone stays one."""
     return from_arrow_type(kind, prefer_timestamp_ntz=True)

@@ -26,7 +26,7 @@ from pyspark.sql.types import DecimalType
 from anabranch.aggregates.aggregate import Aggregate, Types
 from anabranch.spark.columns.keys import quoted
 from anabranch.spark.columns.types import spark_of
-from anabranch.spark.workers.worker import Bound, Summary
+from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 Fold = Callable[[str], str]
 Digits = tuple[tuple[int, int], ...]
@@ -43,10 +43,10 @@ _OURS = re.compile(
 )
 
 
-def of_summary(summary: Summary, types: Types, fold: Fold) -> list[Any]:
+def of_states(partial_states: PartialStates, types: Types, fold: Fold) -> list[Any]:
     """What states of these keys and aggregates mean, as JSON; `fold` makes names equal that are one to the session."""
-    keys = [[fold(key), _type(types[key])] for key in summary.keys]
-    return [keys, sorted(_described(bound, types, fold) for bound in summary.bounds)]
+    keys = [[fold(key), _type(types[key])] for key in partial_states.keys]
+    return [keys, sorted(_described(bound, types, fold) for bound in partial_states.bounds)]
 
 
 def digits(meaning: Any) -> Digits:
@@ -91,7 +91,7 @@ def refusal(error: str) -> str | None:
     )
 
 
-def _described(bound: Bound, types: Types, fold: Fold) -> list[Any]:
+def _described(bound: BoundAggregate, types: Types, fold: Fold) -> list[Any]:
     one = bound.aggregate
     inputs = [[fold(name), _type(types[name])] for name in one.inputs]
     states = [[column.name, _type(column.type), column.merge or ""] for column in bound.columns]

@@ -17,8 +17,10 @@ from anabranch.spark.columns.types import arrow_of
 from anabranch.spark.plans.unwritten import flagged
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
+from anabranch.spark.workers.chunks import chunks
 from anabranch.spark.workers.declared import declared
-from anabranch.spark.workers.worker import TUPLES, Summary, Worker, chunks
+from anabranch.spark.workers.partial_states import TUPLES, PartialStates
+from anabranch.spark.workers.worker import Worker
 
 
 class Apply:
@@ -88,7 +90,7 @@ class Apply:
         out, counts, tuples, seconds = self._applied(batches)
         rows = iter([] if out is None else out.to_batches())
         if self.settings.ledger is not None:
-            worker = Worker(Summary(self.settings.keys, ()), self.settings)
+            worker = Worker(PartialStates(self.settings.keys, ()), self.settings)
             rows = flagged(rows, lambda: worker.report(task, counts, tuples, seconds))
         yield from rows
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from anabranch.spark.merging.slots import partition_of, slots_of
+from anabranch.spark.merging.slot_numbers import partition_of, slots_of
 
 
 @given(n=st.integers(1, 60), n_partitions=st.integers(1, 40))
