@@ -35,6 +35,7 @@ def test_tuples_of_operators_in_a_row_count_once(capsys):
         ({"hot_keys": 0}, "replication –"),
         ({"unwritten": 1}, "3 hot keys · 1 file not written to the ledger"),
         ({"unwritten": 3}, "3 hot keys · 3 files not written to the ledger"),
+        ({"unplanned": 1}, "3 hot keys · 1 plan failed"),
         ({"locality": 0.75, "hosts": 1, "hot_keys": 0}, "locality 0.75 on 1 host"),
         ({"locality": 1.0, "hosts": 1}, "on 1 host, where every tuple is local · 3 hot keys"),
         (

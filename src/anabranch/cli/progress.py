@@ -69,6 +69,7 @@ class Progress:
             f"replication {number(run.replication)} a batch",
             *_malformed(self.malformed),
             *_unwritten(sum(one.unwritten for one in self._batches)),
+            *_unplanned(sum(one.unplanned for one in self._batches)),
         ]
         say(" · ".join(parts))
 
@@ -86,6 +87,7 @@ def batch_line(metrics: BatchMetrics) -> str:
         *_hot_keys(metrics.hot_keys),
         *_malformed(metrics.malformed),
         *_unwritten(metrics.unwritten),
+        *_unplanned(metrics.unplanned),
     ]
     return " · ".join(parts)
 
@@ -115,6 +117,10 @@ def _malformed(n: int) -> list[str]:
 
 def _unwritten(n: int) -> list[str]:
     return [f"{count(n)} file{'s' * (n > 1)} not written to the ledger"] if n else []
+
+
+def _unplanned(n: int) -> list[str]:
+    return [f"{count(n)} plan{'s' * (n > 1)} failed"] if n else []
 
 
 def live_run(grouping: str, batches: Sequence[BatchMetrics]) -> LiveRun:

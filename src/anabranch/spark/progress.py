@@ -10,7 +10,7 @@ import numpy as np
 
 from anabranch import metrics
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.plans.unwritten import unwritten_in
+from anabranch.spark.plans.unwritten import unplanned_in, unwritten_in
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class BatchMetrics:
         Records that could not be read.
     unwritten
         Reports and plans that the ledger did not take; the batch went on without them.
+    unplanned
+        Plans that could not be made; the batch went on with the one before.
     locality
         Share of the tuples that stayed on their host from one operator to the next; None without a next one.
     promised
@@ -65,6 +67,7 @@ class BatchMetrics:
     hosts: int = 0
     unwritten: int = 0
     keys: int | None = None
+    unplanned: int = 0
 
     @property
     def tuples_per_second(self) -> float:
@@ -107,6 +110,7 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetri
         worker_seconds=seconds.tolist(),
         unwritten=unwritten_in(progress),
         keys=keys,
+        unplanned=unplanned_in(progress),
     )
 
 
@@ -124,6 +128,7 @@ def unreported(progress: Mapping[str, Any]) -> BatchMetrics:
         worker_tuples=[],
         worker_seconds=[],
         unwritten=unwritten_in(progress),
+        unplanned=unplanned_in(progress),
     )
 
 

@@ -26,7 +26,7 @@ from anabranch.chain.spark.tables import (
 )
 from anabranch.errors import InputError, SnapshotError
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
-from anabranch.spark.plans.unwritten import UNWRITTEN
+from anabranch.spark.plans.unwritten import UNPLANNED, UNWRITTEN
 from anabranch.spark.task import Task
 
 KEYS = np.random.default_rng(0).integers(0, 2**64, (2, 40), dtype=np.uint64)
@@ -116,7 +116,7 @@ def test_one_host_or_a_worker_that_did_not_report_changes_nothing(settings, ledg
     assert settle(settings, "q", 2).pack() == Tables().pack()
 
 
-def test_a_planner_that_fails_changes_nothing_and_says_so(settings, ledger, monkeypatch, capsys):
+def test_a_planner_that_fails_changes_nothing_and_says_so(settings, ledger, monkeypatch, caplog):
     report(ledger, 0)
     report(ledger, 1)
 
@@ -124,16 +124,19 @@ def test_a_planner_that_fails_changes_nothing_and_says_so(settings, ledger, monk
         raise RuntimeError("no planner here")
 
     monkeypatch.setattr(Manager, "decide", failing)
+    monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", 2, 0)))
+    (row,) = steering._TablesReader(settings).read(InputPartition(0))
+    assert (row[UNWRITTEN].to_pylist(), row[UNPLANNED].to_pylist()) == ([0], [1])
     assert settle(settings, "q", 2).version == FIRST
-    assert "no new tables for batch 2: no planner here" in capsys.readouterr().out
+    assert "no new plan for batch 2, so the last one stays in force: no planner here" in caplog.text
 
 
-def test_the_source_never_raises(tmp_path, monkeypatch, capsys):
+def test_the_source_never_raises(tmp_path, monkeypatch, caplog):
     (tmp_path / "ledger").write_text("in the way")
     monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", 3, 0)))
     reader = steering._TablesReader(TaskSettings(2, 2, str(tmp_path / "ledger")))
     assert [batch[UNWRITTEN].to_pylist() for batch in reader.read(InputPartition(0))] == [[1]]
-    assert f"WARN anabranch: ledger {tmp_path}/ledger was not written" in capsys.readouterr().err
+    assert f"ledger {tmp_path}/ledger was not written" in caplog.text
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", Tables().pack()[:-3]])
@@ -149,7 +152,7 @@ def test_what_is_damaged_is_as_if_it_were_not_there(settings, ledger, damage):
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", Tables().pack()])
-def test_a_plan_does_without_the_damaged_pairs_of_earlier_periods(settings, ledger, damage, capsys):
+def test_a_plan_does_without_the_damaged_pairs_of_earlier_periods(settings, ledger, damage, caplog):
     settings = replace(settings, reconfiguration=Reconfiguration(every=2, history=2))
     for batch in range(4):
         settle(settings, "q", batch)
@@ -158,7 +161,7 @@ def test_a_plan_does_without_the_damaged_pairs_of_earlier_periods(settings, ledg
     for name in names:
         ledger.put("q", name, damage)
     assert names and settle(settings, "q", 4).version == 4
-    assert "no new tables" not in capsys.readouterr().out
+    assert "no new plan" not in caplog.text
 
 
 def test_damaged_tables_of_the_batch_itself_are_refused_by_name(settings, ledger):

@@ -25,7 +25,7 @@ from anabranch.spark.edges.adaptive import plan_for
 from anabranch.spark.plans import plan_source as plans
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plans.plan_source import PlanSource, as_rows, fold, plan_of
-from anabranch.spark.plans.unwritten import UNWRITTEN
+from anabranch.spark.plans.unwritten import UNPLANNED, UNWRITTEN
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 
@@ -191,12 +191,30 @@ def test_the_source_has_one_row_for_the_adaptive_edge_to_wait_for(tmp_path, monk
     assert Ledger(str(settings.ledger)).plan("q", 0) is not None
 
 
-def test_the_source_never_raises(tmp_path, monkeypatch, capsys):
+def test_the_source_never_raises(tmp_path, monkeypatch, caplog):
     (tmp_path / "ledger").write_text("in the way")
     assert rows(settings_of(WChoices(), "planned", tmp_path), monkeypatch, 3) == []
     assert read(settings_of(Fish(), "adaptive", tmp_path), monkeypatch, 3) == ([], 1)
-    said = capsys.readouterr().err
-    assert said.count(f"WARN anabranch: ledger {tmp_path}/ledger was not written") == said.count("\n") == 1
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"ledger {tmp_path}/ledger was not written")
+
+
+def test_a_grouping_that_fails_leaves_the_last_plan_in_force_and_is_counted(tmp_path, monkeypatch, caplog):
+    settings = settings_of(WChoices(theta=0.25), "planned", tmp_path)
+    ledger = Ledger(str(settings.ledger))
+    ledger.write_report("q", 0, "worker-000000", worker(0, 50, {7: 50}))
+    first = plan_of(settings, "q", 1)
+    ledger.write_report("q", 1, "worker-000000", worker(0, 50, {8: 50}))
+
+    def failing(*_: object, **__: object) -> None:
+        raise RuntimeError("no table here")
+
+    monkeypatch.setattr(WChoices, "table", failing)
+    monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", 2, 0)))
+    (found,) = plans._PlanReader(settings).read(InputPartition(0))
+    assert found["hash"].to_pylist() == first.table.keys.view(np.int64).tolist() == [7]
+    assert (found[UNWRITTEN].to_pylist(), found[UNPLANNED].to_pylist()) == ([0], [1])
+    assert caplog.messages == ["no new plan for batch 2, so the last one stays in force: no table here"]
 
 
 @pytest.mark.parametrize("edge", ["planned", "adaptive"])

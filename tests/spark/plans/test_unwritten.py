@@ -13,22 +13,22 @@ from pyspark.sql import SparkSession
 from anabranch.aggregates import Count, Sum
 from anabranch.chain import chain
 from anabranch.spark import balance
-from anabranch.spark.plans.unwritten import UNWRITTEN, attempt, flagged, unwritten_in
+from anabranch.spark.plans.unwritten import UNWRITTEN, attempt, flagged, unplanned_in, unwritten_in
 from anabranch.spark.progress import unreported
 
 from ..running import run, stream_of, write_files
 
 
-def test_what_cannot_be_written_is_said_once_a_process(capsys):
+def test_what_cannot_be_written_is_said_once_a_process(caplog):
     def fails() -> None:
         raise OSError(28, "No space left on device")
 
     assert [attempt("here\x1b", write) for write in (fails, lambda: None, fails)] == [1, 0, 1]
     assert attempt("there", fails) == 1
-    said = capsys.readouterr().err.splitlines()
+    said = caplog.messages
     assert [line.partition(" was not written")[0] for line in said] == [
-        r"WARN anabranch: ledger here\x1b",
-        "WARN anabranch: ledger there",
+        r"ledger here\x1b",
+        "ledger there",
     ]
     assert "No space left on device" in said[0]
 
@@ -44,9 +44,14 @@ def test_the_last_rows_bring_what_the_report_came_to(sizes):
 
 
 def test_the_count_of_a_batch_is_in_its_progress():
-    metrics = {"anabranch_unwritten_1": {"files": 2}, "anabranch_unwritten_2": {"files": None}, "mine": {"files": 5}}
+    metrics = {
+        "anabranch_unwritten_1": {"files": 2, "plans": 1},
+        "anabranch_unwritten_2": {"files": None},
+        "mine": {"files": 5},
+    }
     progress = {"batchId": 3, "numInputRows": 9, "durationMs": {}, "observedMetrics": metrics}
     assert unwritten_in(progress) == unreported(progress).unwritten == 2
+    assert unplanned_in(progress) == unreported(progress).unplanned == 1
     assert unwritten_in({"observedMetrics": None}) == unwritten_in({}) == 0
 
 

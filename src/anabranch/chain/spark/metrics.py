@@ -12,7 +12,7 @@ from anabranch import metrics
 from anabranch.chain.spark.hop_report import HopReport, hop_reports
 from anabranch.chain.spark.tables import Tables, tables_of
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.plans.unwritten import unwritten_in
+from anabranch.spark.plans.unwritten import unplanned_in, unwritten_in
 from anabranch.spark.progress import BatchMetrics, seconds_of
 
 
@@ -50,6 +50,7 @@ def chain_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetri
         moved=sum(report.flushed for report in reports),
         hosts=len({report.host for report in reports}),
         unwritten=unwritten_in(progress),
+        unplanned=unplanned_in(progress),
     )
 
 

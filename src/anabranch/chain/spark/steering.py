@@ -25,10 +25,9 @@ from anabranch.chain.spark.tables import (
     tables_of,
 )
 from anabranch.errors import SnapshotError
-from anabranch.printable import printable
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger, parse
-from anabranch.spark.plans.plan_source import ONE_ROW, OneTask, PlanSource, rows_of
-from anabranch.spark.plans.unwritten import attempt, counted, flag
+from anabranch.spark.plans.plan_source import ONE_ROW, OneTask, PlanSource, note_failure, rows_of
+from anabranch.spark.plans.unwritten import UNPLANNED, attempt, flag
 from anabranch.spark.task import Task
 
 
@@ -36,8 +35,7 @@ def behind_tables(df: DataFrame, settings: TaskSettings) -> DataFrame:
     """The rows, none of which is read before the batch has its tables."""
     if settings.ledger is None or not df.isStreaming:
         return df
-    tables = counted(rows_of(df.sparkSession, TablesSource, settings), streams=True)
-    return df.crossJoin(F.broadcast(tables.select()))
+    return df.crossJoin(F.broadcast(rows_of(df.sparkSession, TablesSource, settings).select()))
 
 
 class TablesSource(PlanSource):
@@ -56,20 +54,21 @@ class TablesSource(PlanSource):
 class _TablesReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run as a task in every micro-batch. It raises only where tables are needed: else any are correct."""
-        task, unwritten = Task.current(), 0
+        task, unwritten, failed = Task.current(), 0, list[Exception]()
         if self.settings.steps:
-            settle(self.settings, task.query, task.batch)
+            settle(self.settings, task.query, task.batch, failed)
         else:  # whatever fails, the batch goes by hash
-            unwritten = attempt(str(self.settings.ledger), lambda: settle(self.settings, task.query, task.batch))
-        yield flag(ONE_ROW, unwritten)
+            ledger = str(self.settings.ledger)
+            unwritten = attempt(ledger, lambda: settle(self.settings, task.query, task.batch, failed))
+        yield flag(flag(ONE_ROW, unwritten), len(failed), UNPLANNED)
 
 
-def settle(settings: TaskSettings, query: str, batch: int) -> Tables:
+def settle(settings: TaskSettings, query: str, batch: int, failed: list[Exception] | None = None) -> Tables:
     """The tables of a batch: those that are written, or new ones, written before they are returned.
 
     Every `every` batches the manager decides; in between the tables of the batch before stay in force. A placement is
     written before the tables that put it in force, so a crash in between leaves the old ones in force, and the batch,
-    when it is replayed, finds the placement that it had.
+    when it is replayed, finds the placement that it had. `failed` gets the reason where the manager cannot decide.
     """
     ledger = Ledger(str(settings.ledger))
     known = tables_of(ledger, query, batch)
@@ -77,7 +76,7 @@ def settle(settings: TaskSettings, query: str, batch: int) -> Tables:
         return known
     tables = _last(settings, ledger, query, batch)
     if batch and batch % settings.reconfiguration.every == 0:
-        tables = _decided(settings, ledger, query, batch, tables)
+        tables = _decided(settings, ledger, query, batch, tables, failed)
     tables = replace(tables, n_servers=settings.reconfiguration.n_servers)
     tables = parse(Tables.unpack, ledger.settle(query, f"{batch:012d}/tables", tables.pack()))
     _forget(settings, ledger, query, batch)
@@ -101,11 +100,13 @@ def _last(settings: TaskSettings, ledger: Ledger, query: str, batch: int) -> Tab
     return Tables()
 
 
-def _decided(settings: TaskSettings, ledger: Ledger, query: str, batch: int, before: Tables) -> Tables:
+def _decided(
+    settings: TaskSettings, ledger: Ledger, query: str, batch: int, before: Tables, failed: list[Exception] | None
+) -> Tables:
     try:
         return decide(settings, ledger, query, batch, before)
     except Exception as error:  # a planner that is missing or fails is no reason to change tables, or to stop
-        print(f"anabranch: no new tables for batch {batch}: {printable(error)}", flush=True)
+        note_failure(batch, error, failed)
         return before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import pickle
 import time
 from collections.abc import Iterator
@@ -15,13 +16,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from anabranch.groupings import Plan, Report
+from anabranch.printable import printable
 from anabranch.spark.data_sources import load
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
-from anabranch.spark.plans.unwritten import UNWRITTEN, attempt, counted, flag
+from anabranch.spark.plans.unwritten import UNPLANNED, UNWRITTEN, attempt, counted, flag
 from anabranch.spark.settings import Settings
 from anabranch.spark.task import Task
 
-_SCHEMA = f"hash long, workers array<int>, {UNWRITTEN} int"
+log = logging.getLogger(__name__)
+_SCHEMA = f"hash long, workers array<int>, {UNWRITTEN} int, {UNPLANNED} int"
 # What an edge gets that only has to wait for the plan and reads it itself: a cross join with one row does that. To one
 # that joins the plan's rows it says nothing, because no hash is null.
 ONE_ROW = pa.record_batch({"hash": pa.array([None], pa.int64()), "workers": pa.array([[]], pa.list_(pa.int32()))})
@@ -32,12 +35,13 @@ def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
 
     Spark broadcasts them before any task of the edge starts, so a plan is written before it is used.
     """
-    return counted(rows_of(spark, PlanSource, settings), streams=True)
+    return rows_of(spark, PlanSource, settings)
 
 
 def rows_of(spark: SparkSession, source: type[DataSource], settings: Any) -> DataFrame:
-    """Rows of a source that gets these settings, pickled."""
-    return load(spark, source, {"settings": base64.b64encode(pickle.dumps(settings)).decode()})
+    """Rows of a source that gets these settings, pickled; what its task misses is in the query's progress."""
+    rows = load(spark, source, {"settings": base64.b64encode(pickle.dumps(settings)).decode()})
+    return counted(rows, streams=True, columns=(UNWRITTEN, UNPLANNED))
 
 
 class PlanSource(DataSource):
@@ -49,7 +53,7 @@ class PlanSource(DataSource):
         return "anabranch-plan"
 
     def schema(self) -> str:
-        """Key hash and its workers, and plans that could not be written."""
+        """Key hash and its workers, and plans that could not be written or made."""
         return _SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -76,15 +80,19 @@ class _PlanReader(OneTask):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run as a task in every micro-batch. It never raises: that would end the query, and any plan is correct."""
         task, ledger = Task.current(), str(self.settings.ledger)
-        unwritten = attempt(ledger, lambda: plan_of(self.settings, task.query, task.batch))
+        failed: list[Exception] = []
+        unwritten = attempt(ledger, lambda: plan_of(self.settings, task.query, task.batch, failed))
         planned = self.settings.edge == "planned"
         # The one that all tasks of an adaptive edge find: what only this task knows a second attempt would not.
         rows = as_rows(Ledger(ledger).plan_in_force(task.query, task.batch)) if planned else ONE_ROW
-        yield flag(rows if rows.num_rows else ONE_ROW, unwritten)
+        yield flag(flag(rows if rows.num_rows else ONE_ROW, unwritten), len(failed), UNPLANNED)
 
 
-def plan_of(settings: Settings, query: str, batch: int) -> Plan:
-    """The plan of a batch: the one that is written, or a new one, written before it is returned."""
+def plan_of(settings: Settings, query: str, batch: int, failed: list[Exception] | None = None) -> Plan:
+    """The plan of a batch: the one that is written, or a new one, written before it is returned.
+
+    Where none can be made, the last one stays in force, and `failed` gets the reason.
+    """
     ledger = Ledger(str(settings.ledger))
     plan = ledger.plan(query, batch)
     if plan is not None:
@@ -92,9 +100,21 @@ def plan_of(settings: Settings, query: str, batch: int) -> Plan:
     planned = [before for before in ledger.batches(query) if before < batch]
     previous = next((plan for before in reversed(planned) if (plan := ledger.plan(query, before))), None)
     reports = ledger.reports(query, batch - 1)
-    plan = ledger.settle_plan(query, batch, fold(settings, previous, reports))
+    try:
+        plan = fold(settings, previous, reports)
+    except Exception as error:  # a grouping that fails is no reason to stop
+        note_failure(batch, error, failed)
+        return previous or Plan()
+    plan = ledger.settle_plan(query, batch, plan)
     ledger.forget(query, batch - KEPT_BATCHES)
     return plan
+
+
+def note_failure(batch: int, error: Exception, failed: list[Exception] | None) -> None:
+    """Say why a batch has no new plan, and have it counted."""
+    log.warning("no new plan for batch %d, so the last one stays in force: %s", batch, printable(error))
+    if failed is not None:
+        failed.append(error)
 
 
 def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) -> Plan:

@@ -7,8 +7,8 @@ tasks send it along with their rows, in a column that Spark observes and that no
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +18,13 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from anabranch.printable import printable
 
+log = logging.getLogger(__name__)
+
 Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-UNWRITTEN = "__anabranch_unwritten"
+UNWRITTEN, UNPLANNED = "__anabranch_unwritten", "__anabranch_unplanned"
+# Under what Spark's progress has the sum of each.
+_METRICS = {UNWRITTEN: "files", UNPLANNED: "plans"}
 _PREFIX = "anabranch_unwritten_"
 # Names of metrics have to differ within a query.
 _numbers = itertools.count(1)
@@ -35,11 +39,11 @@ def attempt(ledger: str, write: Callable[[], object]) -> int:
     except Exception as error:  # file systems raise what they like
         if ledger not in _told:
             _told.add(ledger)
-            print(
-                f"WARN anabranch: ledger {printable(ledger)} was not written: {printable(error)}; batches go on without"
-                " their reports and plans, which the query's progress counts; make room, or restore the folder",
-                file=sys.stderr,
-                flush=True,
+            log.warning(
+                "ledger %s was not written: %s; batches go on without their reports and plans, which the query's "
+                "progress counts; make room, or restore the folder",
+                printable(ledger),
+                printable(error),
             )
         return 1
     return 0
@@ -57,10 +61,10 @@ def flagged(batches: Iterator[pa.RecordBatch], report: Callable[[], int]) -> Ite
         yield flag(last, unwritten)
 
 
-def flag(batch: pa.RecordBatch, unwritten: int) -> pa.RecordBatch:
-    """The rows, the first of which says how many files were not written."""
-    column = pa.array([unwritten, *[0] * (batch.num_rows - 1)][: batch.num_rows], pa.int32())
-    return pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, UNWRITTEN])
+def flag(batch: pa.RecordBatch, n: int, column: str = UNWRITTEN) -> pa.RecordBatch:
+    """The rows, the first of which says how many files were not written, or plans not made."""
+    counts = pa.array([n, *[0] * (batch.num_rows - 1)][: batch.num_rows], pa.int32())
+    return pa.RecordBatch.from_arrays([*batch.columns, counts], names=[*batch.schema.names, column])
 
 
 def mapped(rows: DataFrame, function: Batches, schema: StructType | str, ledger: str | None) -> DataFrame:
@@ -74,14 +78,25 @@ def mapped(rows: DataFrame, function: Batches, schema: StructType | str, ledger:
     return counted(rows.mapInArrow(function, with_flag), streams=rows.isStreaming)
 
 
-def counted(rows: DataFrame, *, streams: bool) -> DataFrame:
-    """The rows without the column that says what was not written, which a stream's progress adds up."""
+def counted(rows: DataFrame, *, streams: bool, columns: Sequence[str] = (UNWRITTEN,)) -> DataFrame:
+    """The rows without the columns that say what is missing, which a stream's progress adds up."""
     if streams:
-        rows = rows.observe(f"{_PREFIX}{next(_numbers)}", F.sum(UNWRITTEN).alias("files"))
-    return rows.drop(UNWRITTEN)
+        sums = [F.sum(column).alias(_METRICS[column]) for column in columns]
+        rows = rows.observe(f"{_PREFIX}{next(_numbers)}", *sums)
+    return rows.drop(*columns)
 
 
 def unwritten_in(progress: Mapping[str, Any]) -> int:
     """Reports and plans of a batch that the ledger did not take, as the query's progress says."""
+    return _sum_in(progress, _METRICS[UNWRITTEN])
+
+
+def unplanned_in(progress: Mapping[str, Any]) -> int:
+    """Plans of a batch that could not be made, as the query's progress says."""
+    return _sum_in(progress, _METRICS[UNPLANNED])
+
+
+def _sum_in(progress: Mapping[str, Any], metric: str) -> int:
     found = dict(progress.get("observedMetrics") or {})
-    return sum(int(row["files"] or 0) for name, row in found.items() if name.startswith(_PREFIX))
+    ours = [row for name, row in found.items() if name.startswith(_PREFIX) and metric in row]
+    return sum(int(row[metric] or 0) for row in ours)
