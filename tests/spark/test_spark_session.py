@@ -98,3 +98,12 @@ def test_the_driver_keeps_to_loopback_where_the_master_does(compiled):
     assert spark_session.os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
     interpreters = [spark_session.os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")]
     assert interpreters == [spark_session.sys.executable] * 2
+
+
+@pytest.mark.spark
+def test_a_session_that_exists_says_what_it_ignores(spark, caplog):
+    assert session("mine") is spark
+    assert caplog.messages == []
+    assert session(master="local[7]", spark_driver_memory="9g") is spark
+    (said,) = caplog.messages
+    assert said.endswith("these are ignored: master, spark_driver_memory")

@@ -17,10 +17,10 @@ _PACKAGE = Path(__file__).parents[1]
 _PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 
 
-def shipped(settings: Mapping[str, str], master: str) -> dict[str, str]:
-    """These settings, with which executors import this very package, whatever is installed there.
+def shipped(options: Mapping[str, str], master: str) -> dict[str, str]:
+    """These options of a session, with which executors import this very package, whatever is installed there.
 
-    What the settings say themselves about archives and the Python path stays, after ours. The archive lives as long as
+    What the options say themselves about archives and the Python path stays, after ours. The archive lives as long as
     this process.
     """
     folder = tempfile.mkdtemp(prefix="anabranch-shipped-")
@@ -28,9 +28,9 @@ def shipped(settings: Mapping[str, str], master: str) -> dict[str, str]:
     archives = "spark.yarn.dist.archives" if master.startswith("yarn") else "spark.archives"
     archive = f"{pack(folder)}#{UNPACKED}"
     return {
-        **settings,
-        archives: ",".join(filter(None, [archive, settings.get(archives)])),
-        _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, settings.get(_PYTHONPATH)])),
+        **options,
+        archives: ",".join(filter(None, [archive, options.get(archives)])),
+        _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, options.get(_PYTHONPATH)])),
     }
 
 

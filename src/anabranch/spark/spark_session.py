@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ CHECKSUMS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
 )
+log = logging.getLogger(__name__)
 
 
 def session(app_name: str = "anabranch", *, master: str | None = None, **conf: str) -> SparkSession:
@@ -34,10 +37,14 @@ def session(app_name: str = "anabranch", *, master: str | None = None, **conf: s
     app_name, master
         As in Spark; the master is ``local[*]`` unless told otherwise.
     **conf
-        More settings, with underscores for dots: ``spark_driver_memory="8g"``.
+        More settings, with underscores for dots: ``spark_driver_memory="8g"``. A name with a dot is taken as it is:
+        ``**{"spark.executorEnv.LD_LIBRARY_PATH": "/opt/lib"}``.
     """
     with suppress(PySparkException):
-        return SparkSession.active()
+        active = SparkSession.active()
+        if ignored := [*(["master"] if master else []), *conf]:
+            log.warning("a session exists already and stays as it is, so these are ignored: %s", ", ".join(ignored))
+        return active
     master = master or "local[*]"
     # Python workers start the system's python3 unless told, and a host name may resolve to an outside interface.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -45,13 +52,24 @@ def session(app_name: str = "anabranch", *, master: str | None = None, **conf: s
     if _is_here(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName(app_name)
-    settings = {**_defaults(master), **{name.replace("_", "."): value for name, value in conf.items()}}
+    options = {**_defaults(master), **dotted(conf)}
     if not master.startswith("local"):
         _compile()
-        settings = shipped(settings, master)
-    for name, value in settings.items():
+        options = shipped(options, master)
+    for name, value in options.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def dotted(conf: Mapping[str, str]) -> dict[str, str]:
+    """Names as Spark has them; one that has a dot already may mean its underscores.
+
+    Examples
+    --------
+    >>> dotted({"spark_driver_memory": "8g", "spark.executorEnv.LD_LIBRARY_PATH": "/opt/lib"})
+    {'spark.driver.memory': '8g', 'spark.executorEnv.LD_LIBRARY_PATH': '/opt/lib'}
+    """
+    return {name if "." in name else name.replace("_", "."): value for name, value in conf.items()}
 
 
 def _is_here(master: str) -> bool:
@@ -67,7 +85,7 @@ def _compile() -> None:
 
 
 def _defaults(master: str) -> dict[str, str]:
-    settings = {name: "true" for name in CHECKSUMS} | {
+    options = {name: "true" for name in CHECKSUMS} | {
         "spark.log.level": "ERROR",
         # Python workers are forked from a process that has loaded numba and the kernels.
         "spark.python.daemon.module": "anabranch.spark.daemon",
@@ -77,8 +95,8 @@ def _defaults(master: str) -> dict[str, str]:
     }
     if master.startswith("local"):
         # Each shuffle partition of a stateful query is a state store: many of them cost seconds a batch on one machine.
-        settings["spark.sql.shuffle.partitions"] = str(min(8, 2 * (os.cpu_count() or 4)))
-        settings["spark.driver.memory"] = "4g"
+        options["spark.sql.shuffle.partitions"] = str(min(8, 2 * (os.cpu_count() or 4)))
+        options["spark.driver.memory"] = "4g"
         # Unix sockets would be some 10 % faster, but Spark's own daemon prints a traceback for every worker it leaves.
-        settings["spark.sql.execution.python.udf.buffer.size"] = settings["spark.buffer.size"] = str(1 << 20)
-    return settings
+        options["spark.sql.execution.python.udf.buffer.size"] = options["spark.buffer.size"] = str(1 << 20)
+    return options

@@ -31,13 +31,13 @@ def run_again(df: DataFrame) -> str | None:
     """
     try:
         # A plan of its own: that of `df` would remember what is cached now, and not notice what is cached later.
-        plan = df.select("*")._jdf.queryExecution().withCachedData()
+        query = df.select("*")._jdf.queryExecution().withCachedData()
         patterns = df.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
-        if any(plan.containsPattern(one) for one in (patterns.PYTHON_UDF(), patterns.SCALA_UDF())):
+        if any(query.containsPattern(one) for one in (patterns.PYTHON_UDF(), patterns.SCALA_UDF())):
             return _FUNCTIONS
-        if not plan.deterministic():
+        if not query.deterministic():
             return "the steps upstream that are not deterministic"
-        return next((found for node in _nodes(plan) if (found := _in(node))), None)
+        return next((found for node in _nodes(query) if (found := _in(node))), None)
     except Exception:  # Spark Connect has no plans, and a platform may show few of their classes
         return "all that is upstream, which cannot be seen here,"
 
