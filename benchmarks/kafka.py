@@ -34,6 +34,7 @@ from dev.kafka import Broker, connector_jars
 
 from anabranch.aggregates import Count
 from anabranch.apps import Balancing, Checkpoint, FileSource, FolderSink, KafkaSource, Pipeline, Sink, Source, WordCount
+from anabranch.apps.balancing import emulating
 from anabranch.apps.kafka.address import KafkaAddress
 from anabranch.apps.kafka.produce import Produce
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway
@@ -193,11 +194,9 @@ def keyed_query(name: str, df: DataFrame, ledger: str) -> DataFrame:
     if name == PLAIN:
         return behind_repartition(df, WORK_US, ledger)
     grouping, edge = KEYED[name]
-    deal_by = ("partition", "offset") if edge == "planned" else ()
-    balanced = balance(
-        df, "key", grouping, N_WORKERS, edge=edge, ledger=ledger, work_us=WORK_US, deal_by=deal_by
-    )  # fmt: skip
-    return balanced.aggregate(count=Count())
+    row_id = ("partition", "offset") if edge == "planned" else ()
+    balanced = balance(df, "key", grouping, N_WORKERS, edge=edge, ledger=ledger, row_id=row_id)
+    return emulating(balanced, WORK_US).aggregate(count=Count())
 
 
 def topic_stream(spark: SparkSession, broker: Broker, topic: str, batch: int) -> DataFrame:

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.aggregates import Aggregate, Count, DistinctCount, Groups, Quantiles, StateColumn, Types
+from anabranch.apps.balancing import emulating
 from anabranch.groupings import (
     DStream,
     Fish,
@@ -135,8 +136,8 @@ def counting(name: str, work_us: float) -> Build:
     grouping, edge = VARIANTS[name]
 
     def build(df: DataFrame, ledger: str) -> DataFrame:
-        balanced = balance(df, "key", grouping, N_WORKERS, edge=edge, ledger=ledger, work_us=work_us)
-        return balanced.aggregate(count=Count())
+        balanced = balance(df, "key", grouping, N_WORKERS, edge=edge, ledger=ledger)
+        return emulating(balanced, work_us).aggregate(count=Count())
 
     return build
 
@@ -480,8 +481,8 @@ def resident_part(spark: SparkSession, sizes: Sizes, options: argparse.Namespace
 
         def build(df: DataFrame, ledger: str, period: int = period) -> DataFrame:
             grouping = PartialKeyGrouping()
-            kept = balance(df, "key", grouping, N_WORKERS, regime="resident", flush_every=period, work_us=20)
-            return kept.aggregate(count=Count())
+            kept = balance(df, "key", grouping, N_WORKERS, regime="resident", flush_every=period)
+            return emulating(kept, 20).aggregate(count=Count())
 
         with streamed(spark, folder, build) as (one, checkpoint):
             held[period] = 0 if period == 1 else partials_held(spark, checkpoint, period - 2)

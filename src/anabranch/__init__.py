@@ -15,6 +15,24 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anabranch import (
+        aggregates,
+        apps,
+        chain,
+        errors,
+        groupings,
+        hashing,
+        metrics,
+        predictors,
+        report,
+        simulate,
+        sketches,
+        spark,
+        streams,
+    )
 
 __version__ = "0.1.0"
 

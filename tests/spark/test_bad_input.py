@@ -6,7 +6,7 @@ import json
 import logging
 import re
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 import pandas as pd
@@ -93,12 +93,18 @@ def test_a_session_whose_workers_run_another_python(spark, df, monkeypatch, entr
         entry(df)
 
 
-@pytest.mark.parametrize("name", ["agg", "show", "writeStream", "count", "applyInPandas"])
+@pytest.mark.parametrize("name", ["applyInArrow", "applyInPandas"])
+def test_functions_that_want_one_key_at_a_time_are_told_of_another(df, name):
+    with pytest.raises(AttributeError, match=rf"Balanced has no {name}, because .* once per key; use .per_worker"):
+        getattr(balance(df, "key", Fish(), 2), name)
+
+
+@pytest.mark.parametrize("name", ["agg", "show", "writeStream", "count"])
 def test_what_balance_gives_is_not_a_dataframe_yet(df, name):
     balanced = balance(df, "key", Fish(), 2)
     assert not hasattr(balanced, name)
     with pytest.raises(
-        AttributeError, match=rf"Balanced has no {name}; .*\.aggregate.*\.applyInArrow.*\.routed"
+        AttributeError, match=rf"Balanced has no {name}; .*\.aggregate.*\.per_worker.*\.routed"
     ) as raised:
         getattr(balanced, name)
     assert isinstance(raised.value, AnabranchError)
@@ -175,10 +181,9 @@ def test_a_name_that_is_not_there_is_not_a_page_in_the_log(df, key):
         ({"regime": "nomad"}, "regime must be one of batch, resident, got 'nomad'"),
         ({"flush_every": 0}, "flush_every must be at least 1 batch, got 0"),
         ({"flush_every": 2}, 'flush_every is for regime="resident"; the batch regime flushes every batch'),
-        ({"edge": "adaptive", "deal_by": "key"}, "deal_by is for the planned edge; the adaptive edge repeats itself"),
+        ({"edge": "adaptive", "row_id": "key"}, "row_id is for the planned edge; the adaptive edge repeats itself"),
         ({"seed": 2**63}, "seed must fit 64 bits with a sign, as Spark's numbers do, got 9223372036854775808"),
         ({"seed": -(2**63) - 1}, "seed must fit 64 bits with a sign"),
-        ({"work_us": -1.0}, "work_us must not be negative, got -1"),
         (
             {"edge": "planned"},
             'partial-key chooses tuple by tuple and cannot be written as a table.*use edge="adaptive"',
@@ -198,6 +203,11 @@ def test_settings_outside_their_rules(df, given, message):
         balance(df, "key", **given)
 
 
+def test_emulated_work_takes_time(df):
+    with pytest.raises(ConfigError, match="work_us must not be negative, got -1"):
+        replace(balance(df, "key", Fish(), 2).settings, work_us=-1.0)
+
+
 @pytest.mark.parametrize("seed", [-(2**63), -7, 2**63 - 1])
 def test_seeds_of_64_bits(df, seed):
     found = balance(df, "key", WChoices(), 2, edge="planned", seed=seed).aggregate(n=Count())
@@ -205,8 +215,8 @@ def test_seeds_of_64_bits(df, seed):
 
 
 def test_rows_cannot_be_dealt_out_by_a_column_that_is_not_there(df):
-    with pytest.raises(InputError, match="deal_by names column offset, which is not there; there are key"):
-        balance(df, "key", WChoices(), 2, edge="planned", deal_by=["key", "offset"])
+    with pytest.raises(InputError, match="row_id names column offset, which is not there; there are key"):
+        balance(df, "key", WChoices(), 2, edge="planned", row_id=["key", "offset"])
 
 
 def test_a_planned_stream_without_a_ledger_would_be_key_grouping_in_disguise(stream):
@@ -392,26 +402,26 @@ def same(table: pa.Table) -> pa.Table:
 def test_functions_that_cannot_be_merged(df, stream):
     balanced = balance(df, "key", Fish(), 2)
     with pytest.raises(ConfigError, match=r"must see every key whole.*merge=.*or pass whole_keys=True"):
-        balanced.applyInArrow(same, "key string, v int")
+        balanced.per_worker(same, "key string, v int")
     with pytest.raises(ConfigError, match="merge is for split keys, whole_keys=True for whole ones; pass one of them"):
-        balanced.applyInArrow(same, "key string, v int", {"v": "sum"}, whole_keys=True)
+        balanced.per_worker(same, "key string, v int", {"v": "sum"}, whole_keys=True)
     with pytest.raises(ConfigError, match="schema must hold the key columns; key is missing"):
-        balanced.applyInArrow(same, "v int", {"v": "sum"})
+        balanced.per_worker(same, "v int", {"v": "sum"})
     with pytest.raises(ConfigError, match="merge must name a function for each of v, got w"):
-        balanced.applyInArrow(same, "key string, v int", {"w": "sum"})
+        balanced.per_worker(same, "key string, v int", {"w": "sum"})
     with pytest.raises(ConfigError, match="merge must name a function for each of v, got nothing"):
-        balanced.applyInArrow(same, "key string, v int", {})
+        balanced.per_worker(same, "key string, v int", {})
     for function in ("avg", "count", "median", "add_up"):
         with pytest.raises(
             ConfigError, match=f"merge of v: {function} of the parts of a split key is not {function} of"
         ):
-            balanced.applyInArrow(same, "key string, v int", {"v": function})
+            balanced.per_worker(same, "key string, v int", {"v": function})
     with pytest.raises(ConfigError, match="schema must be that of a table, got 'int'"):
-        balance(df, "key", n_workers=2).applyInArrow(same, "int", whole_keys=True)
+        balance(df, "key", n_workers=2).per_worker(same, "int", whole_keys=True)
     with pytest.raises(ConfigError, match=r"placed by what the first batch teaches; pass ledger=…"):
-        balance(stream, "key", n_workers=2).applyInArrow(same, "key bigint", whole_keys=True)
+        balance(stream, "key", n_workers=2).per_worker(same, "key bigint", whole_keys=True)
     with pytest.raises(ConfigError, match="keeps no states, so there are none to stay resident; use the batch regime"):
-        balance(stream, "key", Fish(), 2, regime="resident").applyInArrow(same, "key bigint", {})
+        balance(stream, "key", Fish(), 2, regime="resident").per_worker(same, "key bigint", {})
 
 
 @pytest.mark.parametrize(
@@ -427,7 +437,7 @@ def test_functions_that_cannot_be_merged(df, stream):
 def test_a_function_that_returns_something_else_than_it_said(df, schema, message):
     """Text would be merged as text: the largest of 9 and 10 is 9."""
     name = schema.split()[2]
-    found = balance(df, "key", Fish(), 2, edge="adaptive").applyInArrow(same, schema, {name: "max"})
+    found = balance(df, "key", Fish(), 2, edge="adaptive").per_worker(same, schema, {name: "max"})
     with pytest.raises(PythonException, match=message):
         found.collect()
 
@@ -435,9 +445,9 @@ def test_a_function_that_returns_something_else_than_it_said(df, schema, message
 def test_names_that_spark_cannot_hand_to_python(spark):
     df = spark.createDataFrame([("a", 1)], "`k.k` string, `v``s` int")
     with pytest.raises(ConfigError, match=r"column k\.k has a dot or a backtick in its name; rename it first"):
-        balance(df, "k.k", Fish(), 2).applyInArrow(same, "key string", {})
+        balance(df, "k.k", Fish(), 2).per_worker(same, "key string", {})
     with pytest.raises(ConfigError, match="column v`s has a dot or a backtick"):
-        balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).applyInArrow(same, "key string", {})
+        balance(df.withColumnRenamed("k.k", "key"), "key", Fish(), 2).per_worker(same, "key string", {})
 
 
 def test_rows_that_cannot_be_routed(spark, df):

@@ -230,9 +230,9 @@ MERGED = {"total": "sum", "last": "max", "n": "sum"}
 @pytest.mark.parametrize("whole_keys", [False, True], ids=["merged", "whole keys"])
 def test_a_function_over_arrow_tables_equals_a_group_by(df, whole_keys):
     if whole_keys:
-        found = balance(df, "key", n_workers=4).applyInArrow(counted, COUNTED, whole_keys=True)
+        found = balance(df, "key", n_workers=4).per_worker(counted, COUNTED, whole_keys=True)
     else:
-        found = balance(df, "key", PartialKeyGrouping(), 4).applyInArrow(counted, COUNTED, MERGED)
+        found = balance(df, "key", PartialKeyGrouping(), 4).per_worker(counted, COUNTED, MERGED)
     wanted = df.groupBy("key").agg(F.sum("q").alias("total"), F.max("t").alias("last"), F.count("*").alias("n"))
     assert rows_of(found.toArrow(), 1) == rows_of(wanted.toArrow(), 1)
 
@@ -254,20 +254,20 @@ def test_a_function_may_return_strings_and_binaries_in_any_layout(spark, text, b
             table = table.set_column(at, name, column)
         return table
 
-    found = balance(df, "key", PartialKeyGrouping(), 2).applyInArrow(laid_out, df.schema, {"b": "max"})
+    found = balance(df, "key", PartialKeyGrouping(), 2).per_worker(laid_out, df.schema, {"b": "max"})
     assert {key: bytes(b) for key, b in found.collect()} == {"a": b"y", None: b"z"}
 
 
 def test_a_function_over_arrow_tables_equals_a_group_by_on_a_stream(spark, folder, df, tmp_path):
     balanced = balance(stream_of(spark, folder), "key", WChoices(), 3, edge="planned", ledger=str(tmp_path / "ledger"))
-    done = run(balanced.applyInArrow(counted, COUNTED, MERGED), tmp_path / "checkpoint")
+    done = run(balanced.per_worker(counted, COUNTED, MERGED), tmp_path / "checkpoint")
     wanted = df.groupBy("key").agg(F.sum("q").alias("total"), F.max("t").alias("last"), F.count("*").alias("n"))
     assert done.last(1) == rows_of(wanted.toArrow(), 1)
 
 
 def test_whole_keys_on_a_stream_see_all_rows_of_a_batch_at_once(spark, folder, tmp_path):
     balanced = balance(stream_of(spark, folder), "key", n_workers=3, ledger=str(tmp_path / "ledger"))
-    done = run(balanced.applyInArrow(counted, COUNTED, whole_keys=True), tmp_path / "checkpoint", "append")
+    done = run(balanced.per_worker(counted, COUNTED, whole_keys=True), tmp_path / "checkpoint", "append")
     for table, path in zip(done.tables, sorted(folder.glob("*.parquet")), strict=True):
         wanted = spark.read.parquet(str(path)).groupBy("key").agg(F.sum("q"), F.max("t"), F.count("*"))
         assert rows_of(table, 1) == rows_of(wanted.toArrow(), 1)

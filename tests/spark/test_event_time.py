@@ -96,7 +96,7 @@ def test_a_function_over_arrow_tables_keeps_the_window(spark, folder, tmp_path):
     plain = df.groupBy(window).agg(F.count("*").alias("n"))
     balanced = balance(df, window, PartialKeyGrouping(), 3)
     schema = "window struct<start:timestamp,end:timestamp>, n bigint"
-    found = run(balanced.applyInArrow(count, schema, {"n": "sum"}), tmp_path / "ours", "append")
+    found = run(balanced.per_worker(count, schema, {"n": "sum"}), tmp_path / "ours", "append")
     wanted = run(plain, tmp_path / "plain", "append")
     assert [rows_of(table, 1) for table in found.tables] == [rows_of(table, 1) for table in wanted.tables]
 

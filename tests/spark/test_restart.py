@@ -201,7 +201,7 @@ def test_what_a_function_returns_is_refused_where_it_is_merged_otherwise(spark, 
             return pa.table({"key": ["a"], "most": [100], "n": [rows.num_rows]})
 
         schema = ", ".join(["key string", *(f"{name} long" for name in merge)])
-        out = query.balanced().applyInArrow(summed, schema, merge)
+        out = query.balanced().per_worker(summed, schema, merge)
         return run(out.drop("key"), tmp_path / "checkpoint").tables[-1].to_pylist()[-1]
 
     assert start(n="sum", most="max") == {"n": 10, "most": 100}

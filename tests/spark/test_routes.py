@@ -197,7 +197,7 @@ def test_whole_keys_are_on_one_worker_each_and_none_has_much_more_than_the_heavi
         return pa.table({"key": grouped["key"], "worker": [worker] * len(grouped), "n": grouped["count_all"]})
 
     balanced = balance(df, "key", n_workers=4)
-    found = balanced.applyInArrow(where, "key string, worker int, n bigint", whole_keys=True).toArrow().to_pylist()
+    found = balanced.per_worker(where, "key string, worker int, n bigint", whole_keys=True).toArrow().to_pylist()
     assert len({row["key"] for row in found}) == len(found)
     loads = Counter[int]()
     for row in found:
@@ -217,7 +217,7 @@ def forget_the_last_commit(checkpoint: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("grouping", "edge", "deal_by"),
+    ("grouping", "edge", "row_id"),
     [
         (Fish(), "adaptive", ()),
         (DistributionAwareKeyGrouping(), "planned", ()),
@@ -229,12 +229,12 @@ def forget_the_last_commit(checkpoint: Path) -> int:
     ],
     ids=name_of,
 )
-def test_a_batch_that_runs_again_routes_as_the_first_time(spark, tmp_path, grouping, edge, deal_by):
+def test_a_batch_that_runs_again_routes_as_the_first_time(spark, tmp_path, grouping, edge, row_id):
     folder = write_files(tmp_path / "files", [skewed(0, 800), skewed(1, 700)])
     ledger = Ledger(str(tmp_path / "ledger"))
 
     def start():
-        balanced = balance(stream_of(spark, folder), "key", grouping, 4, edge=edge, ledger=ledger.uri, deal_by=deal_by)
+        balanced = balance(stream_of(spark, folder), "key", grouping, 4, edge=edge, ledger=ledger.uri, row_id=row_id)
         return run(balanced.routed(), tmp_path / "checkpoint", "append")
 
     second = (folder / "001.parquet").rename(tmp_path / "second")
@@ -255,11 +255,11 @@ def test_a_batch_that_runs_again_routes_as_the_first_time(spark, tmp_path, group
 
 
 def test_rows_dealt_out_by_columns_are_spread_evenly_and_their_columns_need_not_be_read(df):
-    routed = balance(df, "key", ShuffleGrouping(), 5, edge="planned", deal_by=["source", "row"]).routed()
+    routed = balance(df, "key", ShuffleGrouping(), 5, edge="planned", row_id=["source", "row"]).routed()
     loads = Counter(routed.toArrow()["worker"].to_pylist())
     # Five standard deviations of 800.
     assert max(abs(n - 800) for n in loads.values()) < 5 * 26
-    counted = balance(df, "key", WChoices(), 5, edge="planned", deal_by="row").aggregate(n=Count())
+    counted = balance(df, "key", WChoices(), 5, edge="planned", row_id="row").aggregate(n=Count())
     assert counted.columns == ["key", "n"]
     assert sorted(map(tuple, counted.collect())) == sorted(map(tuple, df.groupBy("key").count().collect()))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping, Spillway
 from anabranch.spark import Balanced, balance
+from anabranch.spark.settings import Edge, Regime
 
 DEFAULT_GROUPING = Spillway()
 # Columns that a source adds to tell its rows apart have names that begin like this.
@@ -18,7 +19,10 @@ ROW = "__anabranch_row_"
 
 @dataclass(frozen=True)
 class Balancing:
-    """The options of `anabranch.spark.balance`, without the data; see there for what they mean."""
+    """The options of `anabranch.spark.balance`, without the data; see there for what they mean.
+
+    `work_us` is a delay of so many microseconds per row, for trials.
+    """
 
     grouping: Grouping = field(default=DEFAULT_GROUPING)
     n_workers: int = 16
@@ -35,19 +39,19 @@ class Balancing:
 
     def balance(self, tuples: DataFrame, key: str) -> Balanced:
         """Spread these tuples by this key."""
-        return balance(
+        balanced = balance(
             tuples,
             key=key,
             grouping=self.grouping,
             n_workers=self.n_workers,
-            edge=self.edge,
+            edge=cast(Edge | None, self.edge),
             ledger=self.ledger,
-            regime=self.regime,
+            regime=cast(Regime, self.regime),
             flush_every=self.flush_every,
-            work_us=self.work_us,
             seed=self.seed,
-            deal_by=row_columns(tuples) if self.edge == "planned" else (),
+            row_id=row_columns(tuples) if self.edge == "planned" else (),
         )
+        return emulating(balanced, self.work_us)
 
     def identity(self) -> dict[str, Any]:
         """What a checkpoint is bound to: with other values its states would be read wrongly."""
@@ -63,6 +67,11 @@ class Balancing:
             "edge": self.edge or "adaptive",
             "seed": self.seed,
         }
+
+
+def emulating(balanced: Balanced, work_us: float) -> Balanced:
+    """The same with workers that take so many microseconds per row, for trials: a delay."""
+    return replace(balanced, settings=replace(balanced.settings, work_us=work_us))
 
 
 def row_columns(rows: DataFrame) -> list[str]:

@@ -39,12 +39,12 @@ from anabranch.spark.merging.results import results
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import mapped
 from anabranch.spark.requirements import check_dataframe
-from anabranch.spark.settings import WORKER, Settings
+from anabranch.spark.settings import WORKER, Edge, Regime, Settings
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
-from anabranch.spark.workers.apply import Apply
 from anabranch.spark.workers.own_aggregate import inputs_of, state_of
 from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
+from anabranch.spark.workers.per_worker import PerWorker
 
 
 def balance(
@@ -53,13 +53,12 @@ def balance(
     grouping: Grouping | str | None = None,
     n_workers: int = 16,
     *,
-    edge: str | None = None,
+    edge: Edge | None = None,
     ledger: str | None = None,
-    regime: str = "batch",
+    regime: Regime = "batch",
     flush_every: int = 1,
     seed: int = 0,
-    work_us: float = 0.0,
-    deal_by: str | Sequence[str] = (),
+    row_id: str | Sequence[str] = (),
 ) -> Balanced:
     """Spread the rows of `df` over workers so that no hot key holds up the others.
 
@@ -91,9 +90,7 @@ def balance(
         `flush_every` batches.
     seed
         Of the hash functions.
-    work_us
-        Emulated work a row in microseconds, for trials: a delay.
-    deal_by
+    row_id
         Columns that together tell rows apart, such as Kafka's ``["partition", "offset"]``. On the planned edge the rows
         of a split key are then dealt out by them, not by their numbers within their tasks. A batch that is replayed
         then routes as it did the first time even where the order of the rows is not fixed (behind a join), and over
@@ -104,13 +101,21 @@ def balance(
     asked = frozenset(name for name, given in [("edge", edge), ("grouping", grouping)] if given is not None)
     grouping = _grouping(grouping)
     edge, why = (edge, "") if edge else _default_edge(df, grouping, regime)
-    dealt_by = _deal_by(df, deal_by)
-    # Tasks run in folders of their own.
-    ledger = ledger and absolute(ledger)
-    settings = Settings(grouping, n_workers, edge, ledger, regime, flush_every, seed, work_us, keys, dealt_by)
+    settings = Settings(
+        grouping,
+        n_workers,
+        edge,
+        # Tasks run in folders of their own.
+        ledger and absolute(ledger),
+        regime,
+        flush_every,
+        seed,
+        keys=keys,
+        row_id=_row_id(df, row_id),
+    )
     _check(df, settings)
-    if ledger is not None:
-        Ledger(ledger).claim(settings.identity())
+    if settings.ledger is not None:
+        Ledger(settings.ledger).claim(settings.identity())
     return Balanced(df, settings, asked, why)
 
 
@@ -121,7 +126,7 @@ def _plain(df: DataFrame, keys: tuple[str, ...]) -> tuple[DataFrame, tuple[str, 
     return df, tuple(map(plain, keys))
 
 
-def _default_edge(df: DataFrame, grouping: Grouping, regime: str) -> tuple[str, str]:
+def _default_edge(df: DataFrame, grouping: Grouping, regime: Regime) -> tuple[Edge, str]:
     """The edge of those who chose none, and why, where that is not plain."""
     if df.isStreaming or not grouping.has_table() or regime != "batch":
         return "adaptive", ""
@@ -139,12 +144,12 @@ def _grouping(given: Grouping | str | None) -> Grouping:
     return given or Spillway()
 
 
-def _deal_by(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
+def _row_id(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
     given = (names,) if isinstance(names, str) else tuple(names)
     there = [shown(name) for name in df.columns]
     for name in given:
         if name not in there:
-            raise InputError(f"deal_by names column {name}, which is not there; there are {', '.join(there)}")
+            raise InputError(f"row_id names column {name}, which is not there; there are {', '.join(there)}")
     return tuple(map(plain, given))
 
 
@@ -189,8 +194,13 @@ class Balanced:
             """Called for names that are not there: those of a DataFrame or of groupBy are tried first."""
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name in ("applyInArrow", "applyInPandas"):
+                raise UnknownMethodError(
+                    f"Balanced has no {name}, because Spark calls its function once per key; use .per_worker(…), whose "
+                    "function gets the rows of many keys at once"
+                )
             raise UnknownMethodError(
-                f"Balanced has no {name}; say first what the workers do, by .aggregate(…), .applyInArrow(…) "
+                f"Balanced has no {name}; say first what the workers do, by .aggregate(…), .per_worker(…) "
                 "or .routed(), each of which gives a DataFrame"
             )
 
@@ -235,7 +245,7 @@ class Balanced:
             partial_states, fingerprint=fingerprint.digits(fingerprint.of_states(partial_states, types, fold))
         )
 
-    def applyInArrow(
+    def per_worker(
         self,
         func: Callable[[pa.Table], pa.Table],
         schema: StructType | str,
@@ -249,7 +259,8 @@ class Balanced:
         ----------
         func
             From a table with the rows of many keys to a table with the key columns and whatever else `schema` names.
-            Its rows must not depend on the order of its input.
+            It has to tell the keys apart itself, unlike a function of Spark's ``groupBy(…).applyInArrow``, which gets
+            one key at a time. Its rows must not depend on the order of its input.
         schema
             Of what `func` returns; the key columns must be among it.
         merge
@@ -271,12 +282,12 @@ class Balanced:
         if merge is not None and whole_keys:
             raise ConfigError("merge is for split keys, whole_keys=True for whole ones; pass one of them")
         if self.settings.regime == "resident":
-            raise ConfigError("applyInArrow keeps no states, so there are none to stay resident; use the batch regime")
+            raise ConfigError("per_worker keeps no states, so there are none to stay resident; use the batch regime")
         check_names([shown(name) for name in self.df.columns])
         balanced = replace(self, settings=self._whole()) if whole_keys else self
-        apply = Apply(func, schema, balanced.settings, self.df.schema)
+        worker = PerWorker(func, schema, balanced.settings, self.df.schema)
         exchanged = balanced._exchange(self.df.columns)
-        out = mapped(exchanged, apply.__call__, apply.schema, self.settings.ledger)
+        out = mapped(exchanged, worker.__call__, worker.schema, self.settings.ledger)
         out = restore_metadata(out, self.df.schema, self.settings.keys)
         if merge is None:
             return out
@@ -284,9 +295,9 @@ class Balanced:
         marks: fingerprint.Digits = ()
         if out.isStreaming:
             listen(out.sparkSession)
-            marks = fingerprint.digits(apply.meaning(merge))
-        merged = fingerprint.aggregated(grouped, apply.merges(merge), marks)
-        return merged.select(*(quoted(name) for name in [*self.settings.keys, *apply.answers]))
+            marks = fingerprint.digits(worker.meaning(merge))
+        merged = fingerprint.aggregated(grouped, worker.merges(merge), marks)
+        return merged.select(*(quoted(name) for name in [*self.settings.keys, *worker.answers]))
 
     def routed(self) -> DataFrame:
         """The rows, one partition a worker, with the worker's number in the column `worker`."""
@@ -308,7 +319,7 @@ class Balanced:
         Parameters
         ----------
         whole_keys
-            Tell what runs for ``applyInArrow(…, whole_keys=True)``, which places keys in its own way.
+            Tell what runs for ``per_worker(…, whole_keys=True)``, which places keys in its own way.
         """
         if whole_keys:
             print(explain.describe_whole_keys(self.df, self._whole()))
@@ -327,7 +338,7 @@ class Balanced:
         if self.settings.edge == "adaptive":
             packed = pack_adaptively(self.df.select(*columns), self.settings)
             return packed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
-        needed = dict.fromkeys([*names, *self.settings.deal_by])
+        needed = dict.fromkeys([*names, *self.settings.row_id])
         routed = self._route(self.df.select(*(quoted(name) for name in needed))).select(*columns, WORKER)
         return routed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
 

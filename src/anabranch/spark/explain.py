@@ -56,7 +56,7 @@ def _rest(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
     return [*learned, ("retry", _RETRY)] if df.isStreaming else learned
 
 
-_WHOLE = "applyInArrow(…, whole_keys=True) places keys in another way; explain(whole_keys=True) tells"
+_WHOLE = "per_worker(…, whole_keys=True) places keys in another way; explain(whole_keys=True) tells"
 
 _RETRY = (
     "behind a join, repartition or dedup the order of the rows is not fixed: a lost executor may then stop the query "

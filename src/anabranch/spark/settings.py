@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import Grouping
 
-EDGES = ("adaptive", "planned", "local")
-REGIMES = ("batch", "resident")
+Edge = Literal["adaptive", "planned", "local"]
+Regime = Literal["batch", "resident"]
 HASH, WORKER = "__anabranch_hash", "__anabranch_worker"
 
 
@@ -19,22 +19,23 @@ class Settings:
 
     grouping: Grouping
     n_workers: int
-    edge: str
+    edge: Edge
     ledger: str | None = None
-    regime: str = "batch"
+    regime: Regime = "batch"
     flush_every: int = 1
     seed: int = 0
+    # For trials: a delay of so many microseconds per row.
     work_us: float = 0.0
     keys: tuple[str, ...] = field(default=())
-    deal_by: tuple[str, ...] = field(default=())
+    row_id: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_workers, int) or self.n_workers < 1:
             raise ConfigError(f"n_workers must be a whole number, at least 1, got {self.n_workers!r}")
-        if self.edge not in EDGES:
-            raise ConfigError(f"edge must be one of {', '.join(EDGES)}, got {self.edge!r}")
-        if self.regime not in REGIMES:
-            raise ConfigError(f"regime must be one of {', '.join(REGIMES)}, got {self.regime!r}")
+        if self.edge not in get_args(Edge):
+            raise ConfigError(f"edge must be one of {', '.join(get_args(Edge))}, got {self.edge!r}")
+        if self.regime not in get_args(Regime):
+            raise ConfigError(f"regime must be one of {', '.join(get_args(Regime))}, got {self.regime!r}")
         if self.flush_every < 1:
             raise ConfigError(f"flush_every must be at least 1 batch, got {self.flush_every}")
         if self.flush_every > 1 and self.regime == "batch":
@@ -52,9 +53,9 @@ class Settings:
                 f"{name} chooses tuple by tuple and cannot be written as a table, which the planned edge needs; "
                 'use edge="adaptive", or a grouping such as w-choices'
             )
-        if self.deal_by and self.edge != "planned":
+        if self.row_id and self.edge != "planned":
             raise ConfigError(
-                f"deal_by is for the planned edge; the {self.edge} edge repeats itself without it, so leave it out"
+                f"row_id is for the planned edge; the {self.edge} edge repeats itself without it, so leave it out"
             )
         if self.edge == "local" and self.regime == "resident":
             raise ConfigError("the local edge has no workers for states to live on; use the batch regime with it")

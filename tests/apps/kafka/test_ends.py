@@ -156,8 +156,8 @@ def test_the_planned_edge_deals_rows_out_by_their_offsets(spark):
     )
     tuples = Vwap().read(rows)
     assert tuples.columns == ["symbol", "price", "quantity", f"{ROW}p", f"{ROW}o"]
-    assert Balancing(Spillway(), 2, edge="planned").balance(tuples, "symbol").settings.deal_by == (f"{ROW}p", f"{ROW}o")
-    assert Balancing(Spillway(), 2, edge="adaptive").balance(tuples, "symbol").settings.deal_by == ()
+    assert Balancing(Spillway(), 2, edge="planned").balance(tuples, "symbol").settings.row_id == (f"{ROW}p", f"{ROW}o")
+    assert Balancing(Spillway(), 2, edge="adaptive").balance(tuples, "symbol").settings.row_id == ()
 
 
 @pytest.mark.spark

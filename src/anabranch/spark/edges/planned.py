@@ -46,10 +46,10 @@ def _dealt(df: DataFrame, n: Column, settings: Settings) -> Column:
     """A number below `n` for each row, as good as random, and the same whenever the row is routed again.
 
     A stream's rows are dealt out by their numbers within their tasks: Spark's random numbers do not repeat there. Only
-    over Spark Connect there is nothing but them, unless `deal_by` names columns that tell rows apart.
+    over Spark Connect there is nothing but them, unless `row_id` names columns that tell rows apart.
     """
-    if settings.deal_by:
-        told_apart = [quoted(name) for name in settings.deal_by]
+    if settings.row_id:
+        told_apart = [quoted(name) for name in settings.row_id]
     elif df.isStreaming and (number := row_number(df)) is not None:
         told_apart = [F.spark_partition_id(), number]
     else:

@@ -1,4 +1,4 @@
-"""What a function of `applyInArrow` returns, held to its schema; without Spark."""
+"""What a function of `per_worker` returns, held to its schema; without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from anabranch.errors import InputError
 from anabranch.groupings import Fish
 from anabranch.spark.settings import Settings
-from anabranch.spark.workers.apply import Apply
+from anabranch.spark.workers.per_worker import PerWorker
 
 SCHEMA = StructType([StructField("key", StringType()), StructField("n", LongType())])
 
@@ -21,8 +21,8 @@ ROWS = [pa.record_batch({"key": ["a"]})]
 
 def applied(func) -> pa.Table:
     """What a worker makes of its rows."""
-    apply = Apply(func, SCHEMA, Settings(Fish(), 2, "adaptive", keys=("key",)), SCHEMA)
-    return pa.Table.from_batches(apply(iter(ROWS)))
+    worker = PerWorker(func, SCHEMA, Settings(Fish(), 2, "adaptive", keys=("key",)), SCHEMA)
+    return pa.Table.from_batches(worker(iter(ROWS)))
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ from anabranch.spark.workers.partial_states import TUPLES, PartialStates
 from anabranch.spark.workers.worker import Worker
 
 
-class Apply:
+class PerWorker:
     """The function that `mapInArrow` runs once a worker and batch: the user's, over all rows of the worker.
 
     Parameters
     ----------
     func, schema
-        As in `Balanced.applyInArrow`.
+        As in `Balanced.per_worker`.
     settings
         Of the query.
     rows
