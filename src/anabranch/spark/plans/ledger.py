@@ -31,8 +31,14 @@ class Ledger:
     Layout: ``<query id>/<batch>/plan`` and ``<query id>/<batch>/<edge|worker|observed>-<number>``; a chain of operators
     has ``<query id>/<batch>/tables``, ``<query id>/<batch>/pairs-<hop>-<worker>``, ``<query id>/placement-<batch>``,
     ``<query id>/period-<batch>-<hop>`` and, of stateful steps, ``<query id>/<batch>/moved-<operator>-<worker>``. Plans,
-    tables, placements and periods are immutable: whoever writes one second gets the first one back. No file is a
+    tables, placements and periods are written once: the second to write one gets the first one back. No file is a
     pickle.
+
+    On a local disk that always holds. On other file systems the ledger looks whether the file is there and then writes
+    it, so of two attempts at a plan task that run at the same time the later may replace the file of the other. Their
+    plans differ, because a plan holds the time at which it was made. This is harmless: any plan gives the right answer.
+    A task that runs again and finds another plan sends rows to other workers. Spark notices that by its checksums, and
+    runs again what has read them. Tables of a chain hold no time: both attempts make them of the same reports.
 
     Parameters
     ----------
