@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
+from anabranch.arrays import I32, U64
 from anabranch.errors import SnapshotError
 from anabranch.groupings import Grouping, Plan, Router
 from anabranch.spark.columns.keys import quoted
@@ -66,7 +66,7 @@ class _Source:
         # A batch is there as a whole, so time stands still in it; only keys that age by time need its pace.
         self.now, self.step_s = plan.now, plan.step_s if settings.grouping.keeps_router else 0.0
 
-    def route(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def route(self, keys: U64) -> I32:
         """Workers of the next rows."""
         workers = self.router.route(keys, self.now, self.step_s)
         self.now += len(keys) * self.step_s
@@ -96,15 +96,16 @@ class _Pack:
 
     def _packed(self, source: _Source, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in packs.in_chunks(batches, source.router.chunk, self.settings.n_workers):
-            workers = source.route(rows[HASH].to_numpy().view(np.uint64))
+            workers = source.route(_keys(rows))
             yield packs.packed(rows.drop([HASH]), workers, self.settings.n_workers, WORKER)
 
 
 def _route_udf(settings: Settings) -> Callable[..., Column]:
     def route(hashes: Iterator[pa.Array]) -> Iterator[pa.Array]:
         source = _Source(settings, router_of)
-        for keys in in_chunks(hashes, source.router.chunk):
-            yield pa.array(source.route(keys))
+        batches = (pa.record_batch({HASH: array}) for array in hashes)
+        for rows in packs.in_chunks(batches, source.router.chunk, settings.n_workers):
+            yield pa.array(source.route(_keys(rows)))
         source.report()
 
     # Written out because this module's annotations are strings, which Spark cannot read inside a function.
@@ -114,20 +115,8 @@ def _route_udf(settings: Settings) -> Callable[..., Column]:
     return udf.asNondeterministic()  # type: ignore[no-any-return]
 
 
-def in_chunks(hashes: Iterator[pa.Array], chunk: int) -> Iterator[NDArray[np.uint64]]:
-    """The hashes in multiples of `chunk`, so that routes do not depend on how Spark cut its Arrow batches."""
-    held: list[NDArray[np.uint64]] = []
-    n = 0
-    for array in hashes:
-        held.append(array.to_numpy(zero_copy_only=False).view(np.uint64))
-        n += len(array)
-        whole = n - n % chunk
-        if whole:
-            keys = np.concatenate(held) if len(held) > 1 else held[0]
-            yield keys[:whole]
-            held, n = [keys[whole:]] if whole < n else [], n - whole
-    if n:
-        yield np.concatenate(held)
+def _keys(rows: pa.Table) -> U64:
+    return np.asarray(rows[HASH].to_numpy().view(np.uint64))
 
 
 def warm_up(settings: Settings) -> None:
