@@ -11,7 +11,7 @@ import numpy as np
 from anabranch.arrays import U64
 from anabranch.chain.planning.pairs import Pairs
 from anabranch.chain.planning.placement import Placement
-from anabranch.chain.planning.planner import place
+from anabranch.chain.planning.planner import Method, place
 from anabranch.chain.planning.servers import Servers, traffic_of
 from anabranch.errors import ConfigError
 
@@ -87,7 +87,7 @@ class Manager:
 
     n_servers: int
     alpha: float = 1.03
-    method: str = "metis"
+    method: Method = "metis"
     seed: int = 0
     servers: Servers = field(default_factory=Servers)
     padding: float = 0.0

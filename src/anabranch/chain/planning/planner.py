@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from anabranch.chain.planning.splitting import Pieces, heavy_keys, in_pieces, sp
 from anabranch.errors import ConfigError, InputError
 from anabranch.groupings import TableGrouping
 
-METHODS = ("metis", "greedy", "hash", "worst")
+Method = Literal["metis", "greedy", "hash", "worst"]
+METHODS = get_args(Method)
 
 
 def place(
@@ -26,7 +28,7 @@ def place(
     n_servers: int,
     *,
     alpha: float = 1.03,
-    method: str = "metis",
+    method: Method = "metis",
     seed: int = 0,
     previous: Placement | None = None,
     split: bool | Sequence[int] = False,
@@ -106,7 +108,7 @@ def place(
     return _placement(division, chain, heavy, pieces, spread, seed)
 
 
-def _check(chain: Sequence[Pairs], n_servers: int, alpha: float, method: str) -> None:
+def _check(chain: Sequence[Pairs], n_servers: int, alpha: float, method: Method) -> None:
     if not chain:
         raise InputError("a chain has at least two operators, so pairs for at least one hop, got none")
     if n_servers < 1:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from anabranch.chain.planning import METHODS, Manager, Servers
+from anabranch.chain.planning.planner import Method
 from anabranch.errors import ConfigError
 
 MODES = ("online", "offline")
@@ -58,7 +59,7 @@ class ChainSettings:
 
     keys: tuple[str, ...] = ("key", "second")
     n_servers: int = 6
-    method: str = "metis"
+    method: Method = "metis"
     mode: str = "online"
     period: int = 100_000
     period_s: float | None = None
