@@ -28,7 +28,7 @@ from anabranch.aggregates import Count
 from anabranch.groupings import Fish, Grouping, KeyGrouping, PartialKeyGrouping, Spillway, WChoices
 from anabranch.spark import balance
 from anabranch.spark.merging.native import Natively
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 from cells import Claims, write
 from spark_data import quiet_session, run, write_zipf
@@ -51,7 +51,7 @@ def same_work(df: DataFrame) -> DataFrame:
     """The worker and the aggregator of `.aggregate(count)` behind a plain repartition."""
     count = Count()
     partial_states = PartialStates(("key",), (BoundAggregate("count", count, count.state({})),))
-    settings = Settings(KeyGrouping(), N_WORKERS, "adaptive", keys=("key",))
+    settings = QuerySettings(KeyGrouping(), N_WORKERS, "adaptive", keys=("key",))
     rows = df.select("key").repartition(N_WORKERS, "key")
     return Natively(df.schema, partial_states, settings).merged(rows)
 

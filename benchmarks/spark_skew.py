@@ -46,12 +46,11 @@ from anabranch.groupings import (
     WChoices,
 )
 from anabranch.hashing import MultiplyShift, hash_keys
-from anabranch.simulate import Settings as Simulated
-from anabranch.simulate import simulate
+from anabranch.simulate import Settings, simulate
 from anabranch.spark import balance
 from anabranch.spark.merging.native import Natively
 from anabranch.spark.progress import BatchMetrics, batch_metrics
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 from anabranch.streams import Replay, Stream, Zipf
 from cells import Claims, header, prose, row, run_parts
@@ -124,7 +123,7 @@ def behind_repartition(df: DataFrame, work_us: float, ledger: str) -> DataFrame:
     """Worker and aggregator of `.aggregate(count)` behind Spark's own exchange."""
     count = Count()
     partial_states = PartialStates(("key",), (BoundAggregate("count", count, count.state({})),))
-    settings = Settings(KeyGrouping(), N_WORKERS, "adaptive", ledger=ledger, work_us=work_us, keys=("key",))
+    settings = QuerySettings(KeyGrouping(), N_WORKERS, "adaptive", ledger=ledger, work_us=work_us, keys=("key",))
     rows = df.select("key").repartition(N_WORKERS, "key")
     return Natively(df.schema, partial_states, settings).merged(rows)
 
@@ -181,7 +180,7 @@ def streamed(spark: SparkSession, folder: Path, build: Build, n_sources: int = N
 def simulated_replication(name: str, stream: Stream, tuples: int, n_batches: int) -> float:
     """Replication a window, the first left out, of the same grouping and edge on the same tuples without Spark."""
     grouping, edge = VARIANTS[name]
-    settings = Simulated(
+    settings = Settings(
         N_WORKERS, N_SOURCES, window=tuples, reset_loads=True, limit=tuples * n_batches,
         edge="adaptive" if edge == "local" else edge,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from anabranch.aggregates import TopK
 from anabranch.groupings import Spillway
 from anabranch.spark import balance
 from anabranch.spark.explain import describe
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 pytestmark = pytest.mark.spark
 
@@ -104,5 +104,5 @@ def test_whole_keys_that_cannot_be_had_or_need_nothing_else_are_not_told_of(spar
 def test_over_spark_connect_it_says_that_nothing_stops_append_mode():
     schema = StructType([StructField("key", StringType())])
     stream = SimpleNamespace(isStreaming=True, schema=schema, sparkSession=object())
-    text = describe(stream, Settings(Spillway(), 2, "adaptive", keys=("key",)))  # type: ignore[arg-type]
+    text = describe(stream, QuerySettings(Spillway(), 2, "adaptive", keys=("key",)))  # type: ignore[arg-type]
     assert "over Spark Connect nothing refuses append mode" in text

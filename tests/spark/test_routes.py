@@ -30,7 +30,7 @@ from anabranch.simulate.edge import Edge
 from anabranch.simulate.source import Tuples
 from anabranch.spark import Ledger, balance
 from anabranch.spark.edges.planned import home_of
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 from .running import rows_of, run, stream_of, write_files
 
@@ -146,7 +146,7 @@ def test_home_is_the_first_candidate(spark, seed, n_workers):
     hashes = np.random.default_rng(seed).integers(0, 2**64, 2000, dtype=np.uint64)
     hashes[:4] = [0, 2**63, 2**64 - 1, 2**32 - 1]
     df = spark.createDataFrame(pa.table({"h": hashes.view(np.int64)}))
-    settings = Settings(KeyGrouping(), n_workers, "planned", seed=seed, keys=("h",))
+    settings = QuerySettings(KeyGrouping(), n_workers, "planned", seed=seed, keys=("h",))
     found = df.select(home_of(F.col("h"), settings).alias("home")).toArrow()["home"]
     assert found.to_pylist() == MultiplyShift().first(hashes, n_workers, seed).tolist()
 

@@ -6,13 +6,13 @@ import pytest
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import DistributionAwareKeyGrouping, Fish, KeyGrouping, OfflineGreedy, Spillway, WChoices
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.whole_keys import with_whole_keys
 
-DEFAULT = Settings(Spillway(), 4, "adaptive", "ledger", keys=("key",))
+DEFAULT = QuerySettings(Spillway(), 4, "adaptive", "ledger", keys=("key",))
 
 
-def whole(settings: Settings, *asked: str, streaming: bool = False) -> Settings:
+def whole(settings: QuerySettings, *asked: str, streaming: bool = False) -> QuerySettings:
     return with_whole_keys(settings, frozenset(asked), streaming=streaming)
 
 

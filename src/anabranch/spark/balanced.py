@@ -39,7 +39,7 @@ from anabranch.spark.merging.results import results
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import mapped
 from anabranch.spark.requirements import check_dataframe
-from anabranch.spark.settings import WORKER, Edge, Regime, Settings
+from anabranch.spark.settings import WORKER, Edge, QuerySettings, Regime
 from anabranch.spark.upstream import run_again
 from anabranch.spark.whole_keys import with_whole_keys
 from anabranch.spark.workers.own_aggregate import inputs_of, state_of
@@ -101,7 +101,7 @@ def balance(
     asked = frozenset(name for name, given in [("edge", edge), ("grouping", grouping)] if given is not None)
     grouping = _grouping(grouping)
     edge, why = (edge, "") if edge else _default_edge(df, grouping, regime)
-    settings = Settings(
+    settings = QuerySettings(
         grouping,
         n_workers,
         edge,
@@ -153,7 +153,7 @@ def _row_id(df: DataFrame, names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(map(plain, given))
 
 
-def _check(df: DataFrame, settings: Settings) -> None:
+def _check(df: DataFrame, settings: QuerySettings) -> None:
     if df.isStreaming and settings.needs_plan and settings.ledger is None:
         raise ConfigError(
             f"{settings.grouping.name} on the planned edge of a stream needs a ledger to learn from: without one it "
@@ -184,7 +184,7 @@ class Balanced:
     """
 
     df: DataFrame
-    settings: Settings
+    settings: QuerySettings
     asked: frozenset[str] = frozenset()
     why_edge: str = ""
 
@@ -342,7 +342,7 @@ class Balanced:
         routed = self._route(self.df.select(*(quoted(name) for name in needed))).select(*columns, WORKER)
         return routed.repartitionById(self.settings.n_workers, F.col(WORKER)).drop(WORKER)
 
-    def _whole(self) -> Settings:
+    def _whole(self) -> QuerySettings:
         """Settings under which no key is split."""
         return with_whole_keys(self.settings, self.asked, streaming=self.df.isStreaming)
 

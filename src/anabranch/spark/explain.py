@@ -8,7 +8,7 @@ from anabranch.printable import printable
 from anabranch.spark.columns.keys import event_time
 from anabranch.spark.columns.names import shown
 from anabranch.spark.merging.output_mode import sees_modes
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 _EDGES = {
     "adaptive": "adaptive: a router in each source task chooses the worker of every row, in Python",
@@ -17,7 +17,7 @@ _EDGES = {
 }
 
 
-def describe(df: DataFrame, settings: Settings, why_edge: str = "", *, whole_keys_differ: bool = False) -> str:
+def describe(df: DataFrame, settings: QuerySettings, why_edge: str = "", *, whole_keys_differ: bool = False) -> str:
     """What runs, what is shuffled, what is merged, what is learned."""
     each = "per key and batch" if df.isStreaming else "per key"
     worker = f"one partial state {each}, by Arrow tables{_work(settings)}"
@@ -28,7 +28,7 @@ def describe(df: DataFrame, settings: Settings, why_edge: str = "", *, whole_key
     return _text([*_routes(settings, why_edge), *work, *_rest(df, settings), *whole])
 
 
-def describe_whole_keys(df: DataFrame, settings: Settings) -> str:
+def describe_whole_keys(df: DataFrame, settings: QuerySettings) -> str:
     """The same for a function that sees every key whole."""
     worker = f"your function, over all rows of a worker at once{_work(settings)}"
     work = [("worker", worker), ("merged", "nothing: no key is split")]
@@ -39,7 +39,7 @@ def _text(lines: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:9} {printable(text)}" for name, text in lines)
 
 
-def _routes(settings: Settings, why_edge: str = "") -> list[tuple[str, str]]:
+def _routes(settings: QuerySettings, why_edge: str = "") -> list[tuple[str, str]]:
     """How rows come to workers."""
     grouping = settings.grouping
     lines = [("edge", _EDGES[settings.edge] + (f"; {why_edge}" if why_edge else ""))]
@@ -50,7 +50,7 @@ def _routes(settings: Settings, why_edge: str = "") -> list[tuple[str, str]]:
     return lines
 
 
-def _rest(df: DataFrame, settings: Settings) -> list[tuple[str, str]]:
+def _rest(df: DataFrame, settings: QuerySettings) -> list[tuple[str, str]]:
     """What is known from batch to batch, and what happens when tasks run again."""
     learned = [("learned", _learned(df, settings))] if settings.edge != "local" else []
     return [*learned, ("retry", _RETRY)] if df.isStreaming else learned
@@ -64,11 +64,11 @@ _RETRY = (
 )
 
 
-def _work(settings: Settings) -> str:
+def _work(settings: QuerySettings) -> str:
     return f", and {settings.work_us:g} µs of emulated work a row" if settings.work_us else ""
 
 
-def _merged(df: DataFrame, settings: Settings) -> str:
+def _merged(df: DataFrame, settings: QuerySettings) -> str:
     keys = ", ".join(map(shown, settings.keys))
     if settings.regime == "resident":
         every = "every batch" if settings.flush_every == 1 else f"every {settings.flush_every} batches"
@@ -78,7 +78,7 @@ def _merged(df: DataFrame, settings: Settings) -> str:
     return f"partial states of every batch by groupBy({keys}), in Spark's own state store"
 
 
-def _output(df: DataFrame, settings: Settings) -> str:
+def _output(df: DataFrame, settings: QuerySettings) -> str:
     """In which mode answers can be written: where Spark refuses one, its error does not say which to take."""
     if settings.regime == "resident":
         return "answers of aggregate in update mode only"
@@ -94,7 +94,7 @@ def _output(df: DataFrame, settings: Settings) -> str:
 _UNSEEN = "; over Spark Connect nothing refuses append mode for them, which would write totals again in every batch"
 
 
-def _learned(df: DataFrame, settings: Settings) -> str:
+def _learned(df: DataFrame, settings: QuerySettings) -> str:
     if not settings.grouping.learns:
         return "nothing: this grouping does not look at how often keys occur"
     if not df.isStreaming:

@@ -17,7 +17,7 @@ from anabranch.spark.merging.fingerprint import refusal
 from anabranch.spark.merging.output_mode import end_appending
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import attempt
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 _PREFIX = "anabranch "
 _HOT_KEYS, _TRACKED = 1000, 10_000
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _listening: WeakSet[SparkSession] = WeakSet()
 
 
-def observe_hot_keys(df: DataFrame, settings: Settings) -> DataFrame:
+def observe_hot_keys(df: DataFrame, settings: QuerySettings) -> DataFrame:
     """Have Spark count the rows and find the hot keys on the way, for the plan of the next batch."""
     listen(df.sparkSession)
     hashed = F.xxhash64(*(quoted(key) for key in settings.keys))

@@ -14,7 +14,7 @@ HASH, WORKER = "__anabranch_hash", "__anabranch_worker"
 
 
 @dataclass(frozen=True)
-class Settings:
+class QuerySettings:
     """Everything that tasks need to know, checked and picklable; see `balance` for the parameters."""
 
     grouping: Grouping

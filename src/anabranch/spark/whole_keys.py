@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from anabranch.errors import ConfigError
 from anabranch.groupings import DistributionAwareKeyGrouping, Grouping, OfflineGreedy, named, names
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 
-def with_whole_keys(settings: Settings, asked: frozenset[str], *, streaming: bool) -> Settings:
+def with_whole_keys(settings: QuerySettings, asked: frozenset[str], *, streaming: bool) -> QuerySettings:
     """The settings that place every key on one worker.
 
     Parameters

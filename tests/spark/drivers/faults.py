@@ -24,7 +24,7 @@ from anabranch.groupings.plan import Table
 from anabranch.spark.edges import adaptive as edge
 from anabranch.spark.edges.adaptive import router_of
 from anabranch.spark.merging import slots, way
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.partial_states import PartialStates
 from anabranch.spark.workers.worker import Worker
@@ -118,7 +118,7 @@ def _strike(kind: str) -> None:
 class FaultyWorker(Worker):
     """A worker that faults strike while it reads and while it writes, and that leaves a witness."""
 
-    def __init__(self, faults: Faults, partial_states: PartialStates, settings: Settings) -> None:
+    def __init__(self, faults: Faults, partial_states: PartialStates, settings: QuerySettings) -> None:
         super().__init__(partial_states, settings)
         self.faults = faults
 

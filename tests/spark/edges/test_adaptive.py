@@ -16,7 +16,7 @@ from anabranch.spark.edges import packs
 from anabranch.spark.edges.adaptive import _Pack, _reverse_bits, in_chunks, router_of
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import UNWRITTEN
-from anabranch.spark.settings import HASH, WORKER, Settings
+from anabranch.spark.settings import HASH, WORKER, QuerySettings
 from anabranch.spark.task import NO_QUERY
 
 
@@ -24,7 +24,7 @@ def hashed(keys: np.ndarray) -> pa.Table:
     return pa.table({"row": pa.array(range(len(keys))), HASH: hash_keys(keys).view(np.int64)})
 
 
-def routes_of(settings: Settings, rows: pa.Table, size: int) -> tuple[list[int], int]:
+def routes_of(settings: QuerySettings, rows: pa.Table, size: int) -> tuple[list[int], int]:
     """Worker of each row, in the rows' order, and the number of packs."""
     made = list(_Pack(settings)(iter(rows.to_batches(max_chunksize=size))))
     routes = np.full(len(rows), -1)
@@ -39,7 +39,7 @@ def test_time_goes_on_from_one_pack_of_a_task_to_the_next(tmp_path: Path, monkey
     monkeypatch.setattr(packs, "_LEAST", 500)
     monkeypatch.setattr(packs, "_LEAST_EACH", 1)
     grouping = DynamicKeyGrouping(teenage_s=1.0, old_s=2.0, warm_up_s=0.0)
-    settings = Settings(grouping, 10, "adaptive", str(tmp_path), keys=("key",))
+    settings = QuerySettings(grouping, 10, "adaptive", str(tmp_path), keys=("key",))
     plan = Plan(sources=1, now=1000.0, step_s=0.01)
     Ledger(str(tmp_path)).settle_plan(NO_QUERY, 0, plan)
     rows = hashed(np.where(np.random.default_rng(0).random(4000) < 0.6, 0, np.arange(4000)))
@@ -69,9 +69,9 @@ def test_routes_of_large_rows_do_not_depend_on_how_they_come_in_batches(tmp_path
     rng = np.random.default_rng(1)
     rows = hashed(np.where(rng.random(2000) < 0.5, 0, np.arange(2000)))
     rows = rows.append_column("text", pa.array(["x" * n for n in rng.integers(0, 800, 2000)]))
-    routes, n_packs = routes_of(Settings(Spillway(), 10, "adaptive", keys=("key",)), rows, size)
+    routes, n_packs = routes_of(QuerySettings(Spillway(), 10, "adaptive", keys=("key",)), rows, size)
     assert 35 <= n_packs <= 45
-    whole, _ = routes_of(Settings(Spillway(), 10, "adaptive", keys=("key",)), rows, 500)
+    whole, _ = routes_of(QuerySettings(Spillway(), 10, "adaptive", keys=("key",)), rows, 500)
     assert np.array_equal(routes, whole)
     assert max(np.bincount(routes)) < 1.3 * 200
 
@@ -82,7 +82,7 @@ def test_an_edge_that_cannot_write_its_report_routes_as_it_would(tmp_path: Path)
     grouping = DynamicKeyGrouping()
     routes, unwritten = [], []
     for ledger in (tmp_path / "ledger", tmp_path / "other"):
-        settings = Settings(grouping, 10, "adaptive", str(ledger), keys=("key",))
+        settings = QuerySettings(grouping, 10, "adaptive", str(ledger), keys=("key",))
         routes.append(routes_of(settings, rows, 100)[0])
         unwritten.append(sum(sum(one[UNWRITTEN].to_pylist()) for one in _Pack(settings)(iter(rows.to_batches()))))
     assert np.array_equal(routes[0], routes[1])

@@ -17,7 +17,7 @@ from anabranch.groupings import PartialKeyGrouping
 from anabranch.spark.merging.blobs import decode, encode
 from anabranch.spark.merging.resident import Keep
 from anabranch.spark.merging.slots import Ship, Slots
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.partial_states import BoundAggregate, PartialStates
 
 
@@ -79,7 +79,9 @@ class Handle:
 
 def test_a_worker_hands_on_what_it_holds_in_a_batch_without_rows_for_it() -> None:
     partial_states = PartialStates(("k",), (BoundAggregate("n", Count(), Count().state({})),))
-    keep = Keep(partial_states, [7], Settings(PartialKeyGrouping(), 2, "adaptive", regime="resident", flush_every=10))
+    keep = Keep(
+        partial_states, [7], QuerySettings(PartialKeyGrouping(), 2, "adaptive", regime="resident", flush_every=10)
+    )
     keep.init(handle := Handle())  # type: ignore[arg-type]
     blob = encode(partial_states.add(pa.table({"k": ["a", "b", "a"]})))
 
@@ -104,7 +106,7 @@ def test_a_worker_hands_on_what_it_holds_in_a_batch_without_rows_for_it() -> Non
 @given(n=st.integers(1, 200), seed=st.integers(0, 1000))
 def test_what_a_worker_ships_does_not_depend_on_the_order_of_rows(to_aggregator: bool, n: int, seed: int) -> None:
     partial_states = PartialStates(("k",), (BoundAggregate("n", Count(), Count().state({})),))
-    settings = Settings(PartialKeyGrouping(), 1, "adaptive", regime="resident")
+    settings = QuerySettings(PartialKeyGrouping(), 1, "adaptive", regime="resident")
     ship = Ship(partial_states, settings, [7], split=to_aggregator)
     rows = pa.table({"k": [f"key {i // 2}" for i in range(n)]})
     permuted = rows.take(np.random.default_rng(seed).permutation(n))

@@ -21,7 +21,7 @@ from anabranch.errors import ConfigError, InputError, SnapshotError
 from anabranch.groupings import Fish, KeyGrouping, Plan, Report, Table, WChoices
 from anabranch.groupings.plan import unpack_plan
 from anabranch.spark.plans.ledger import Ledger
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 
 Damage = bytes | int | tuple[int, bytes] | Callable[[bytes], bytes]
 
@@ -192,15 +192,15 @@ def test_old_batches_are_forgotten_and_others_stay(ledger):
 
 
 def test_a_claim_is_for_one_configuration(ledger):
-    mine = Settings(Fish(), 4, "adaptive", keys=("key",)).identity()
+    mine = QuerySettings(Fish(), 4, "adaptive", keys=("key",)).identity()
     ledger.claim(mine)
     ledger.claim(mine)
     for other, message in [
-        (Settings(KeyGrouping(), 4, "adaptive", keys=("key",)), r"with grouping 'fish', this one has 'key'"),
-        (Settings(Fish(), 5, "adaptive", keys=("key",)), r"with n_workers 4, this one has 5"),
-        (Settings(Fish(), 4, "local", keys=("key",)), r"with edge 'adaptive', this one has 'local'"),
-        (Settings(Fish(), 4, "adaptive", keys=("word",)), r"with keys \['key'\], this one has \['word'\]"),
-        (Settings(Fish(), 4, "adaptive", seed=1, keys=("key",)), "with seed 0, this one has 1"),
+        (QuerySettings(KeyGrouping(), 4, "adaptive", keys=("key",)), r"with grouping 'fish', this one has 'key'"),
+        (QuerySettings(Fish(), 5, "adaptive", keys=("key",)), r"with n_workers 4, this one has 5"),
+        (QuerySettings(Fish(), 4, "local", keys=("key",)), r"with edge 'adaptive', this one has 'local'"),
+        (QuerySettings(Fish(), 4, "adaptive", keys=("word",)), r"with keys \['key'\], this one has \['word'\]"),
+        (QuerySettings(Fish(), 4, "adaptive", seed=1, keys=("key",)), "with seed 0, this one has 1"),
     ]:
         with pytest.raises(ConfigError, match=f"{message}; keep the old settings, or name a new ledger"):
             ledger.claim(other.identity())
@@ -208,9 +208,9 @@ def test_a_claim_is_for_one_configuration(ledger):
 
 
 def test_parameters_of_a_grouping_belong_to_the_claim(ledger):
-    ledger.claim(Settings(WChoices(), 4, "planned", keys=("key",)).identity())
+    ledger.claim(QuerySettings(WChoices(), 4, "planned", keys=("key",)).identity())
     with pytest.raises(ConfigError, match="belongs to a query with parameters"):
-        ledger.claim(Settings(WChoices(theta=0.5), 4, "planned", keys=("key",)).identity())
+        ledger.claim(QuerySettings(WChoices(theta=0.5), 4, "planned", keys=("key",)).identity())
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b"null", b"1", b"\xff\xfe\x00"])

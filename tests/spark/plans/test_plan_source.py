@@ -26,12 +26,12 @@ from anabranch.spark.plans import plan_source as plans
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plans.plan_source import PlanSource, as_rows, fold, plan_of
 from anabranch.spark.plans.unwritten import UNPLANNED, UNWRITTEN
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 
 
-def settings_of(grouping: Grouping, edge: str, tmp_path: Path) -> Settings:
-    return Settings(grouping, 4, edge, str(tmp_path / "ledger"), keys=("key",))
+def settings_of(grouping: Grouping, edge: str, tmp_path: Path) -> QuerySettings:
+    return QuerySettings(grouping, 4, edge, str(tmp_path / "ledger"), keys=("key",))
 
 
 def worker(number: int, tuples: int, hot: dict[int, int], seconds: float = 0.0) -> Report:
@@ -160,12 +160,14 @@ def test_old_batches_are_removed_as_new_ones_are_planned(tmp_path):
     assert Ledger(str(settings.ledger)).batches("q") == list(range(4, KEPT_BATCHES + 5))
 
 
-def rows(settings: Settings, monkeypatch: pytest.MonkeyPatch, batch: int) -> list[tuple[int, list[int]]]:
+def rows(settings: QuerySettings, monkeypatch: pytest.MonkeyPatch, batch: int) -> list[tuple[int, list[int]]]:
     """What a join with the key's hash finds."""
     return read(settings, monkeypatch, batch)[0]
 
 
-def read(settings: Settings, monkeypatch: pytest.MonkeyPatch, batch: int) -> tuple[list[tuple[int, list[int]]], int]:
+def read(
+    settings: QuerySettings, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> tuple[list[tuple[int, list[int]]], int]:
     """The source's rows that have a hash, and how many plans were not written."""
     monkeypatch.setattr(Task, "current", classmethod(lambda cls: Task("q", batch, 0)))
     source = PlanSource({"settings": base64.b64encode(pickle.dumps(settings)).decode()})

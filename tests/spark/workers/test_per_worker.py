@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from anabranch.errors import InputError
 from anabranch.groupings import Fish
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.per_worker import PerWorker
 
 SCHEMA = StructType([StructField("key", StringType()), StructField("n", LongType())])
@@ -21,7 +21,7 @@ ROWS = [pa.record_batch({"key": ["a"]})]
 
 def applied(func) -> pa.Table:
     """What a worker makes of its rows."""
-    worker = PerWorker(func, SCHEMA, Settings(Fish(), 2, "adaptive", keys=("key",)), SCHEMA)
+    worker = PerWorker(func, SCHEMA, QuerySettings(Fish(), 2, "adaptive", keys=("key",)), SCHEMA)
     return pa.Table.from_batches(worker(iter(ROWS)))
 
 

@@ -15,7 +15,7 @@ from anabranch.hashing import hash_keys
 from anabranch.spark import Ledger
 from anabranch.spark.plans.ledger import KEPT_BATCHES
 from anabranch.spark.plans.unwritten import UNWRITTEN
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers import heaviest, worker
 from anabranch.spark.workers.partial_states import TUPLES, BoundAggregate, PartialStates
@@ -30,7 +30,7 @@ def summary() -> PartialStates:
 
 
 def worker_of(tmp_path, edge: str = "adaptive") -> Worker:
-    return Worker(summary(), Settings(KeyGrouping(), 3, edge, ledger=str(tmp_path), keys=("key",)))
+    return Worker(summary(), QuerySettings(KeyGrouping(), 3, edge, ledger=str(tmp_path), keys=("key",)))
 
 
 def batches(n: int, size: int) -> list[pa.RecordBatch]:
@@ -82,7 +82,7 @@ def test_old_reports_are_removed_whatever_the_edge(tmp_path, edge):
 
 def worker_with(aggregate: Aggregate, kind: pa.DataType) -> Worker:
     bound = BoundAggregate("a", aggregate, aggregate.state({"value": kind}))
-    return Worker(PartialStates(("key",), (bound,)), Settings(KeyGrouping(), 3, "adaptive", keys=("key",)))
+    return Worker(PartialStates(("key",), (bound,)), QuerySettings(KeyGrouping(), 3, "adaptive", keys=("key",)))
 
 
 def test_an_aggregate_that_shows_how_rows_were_split_gets_all_of_a_worker_at_once(monkeypatch):

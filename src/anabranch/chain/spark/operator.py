@@ -26,7 +26,7 @@ from anabranch.spark.merging.resident import Keep
 from anabranch.spark.merging.slot_numbers import slots_of
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import attempt
-from anabranch.spark.settings import WORKER, Settings
+from anabranch.spark.settings import WORKER, QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.worker import Worker
 
@@ -66,7 +66,7 @@ class Operate(Keep):
     def __init__(self, operators: tuple[Operator, ...], number: int, settings: TaskSettings) -> None:
         self.operator, self.number, self.chain = operators[number], number, settings
         self.next = operators[number + 1] if number + 1 < len(operators) else None
-        own = Settings(
+        own = QuerySettings(
             TableGrouping(),
             settings.n_workers,
             "adaptive",

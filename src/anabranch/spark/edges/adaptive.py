@@ -22,20 +22,20 @@ from anabranch.spark.edges import packs
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.plan_source import plan_rows
 from anabranch.spark.plans.unwritten import attempt, flagged, mapped
-from anabranch.spark.settings import HASH, WORKER, Settings
+from anabranch.spark.settings import HASH, WORKER, QuerySettings
 from anabranch.spark.task import Task
 
 # A task cannot know how many there are. Counting in bit-reversed order spreads any number of them evenly.
 _SOURCE_BITS = 10
 
 
-def route_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
+def route_adaptively(df: DataFrame, settings: QuerySettings) -> DataFrame:
     """Add the worker of each row, chosen by a router that sees the task's rows in order."""
     df = _behind_plan(df, settings)
     return df.withColumn(WORKER, _route_udf(settings)(_hashed(settings)))
 
 
-def pack_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
+def pack_adaptively(df: DataFrame, settings: QuerySettings) -> DataFrame:
     """Rows on their way to workers, many in one: a worker, and a blob with its rows of some ten thousand.
 
     Spark then moves blobs, not rows: the exchange, and the way into the worker's Python, cost next to nothing a row.
@@ -45,21 +45,21 @@ def pack_adaptively(df: DataFrame, settings: Settings) -> DataFrame:
     return mapped(df, _Pack(settings).__call__, f"{WORKER} int, {packs.ROWS} binary", settings.ledger)
 
 
-def _behind_plan(df: DataFrame, settings: Settings) -> DataFrame:
+def _behind_plan(df: DataFrame, settings: QuerySettings) -> DataFrame:
     """The rows, none of which is read before the batch has its plan."""
     if settings.ledger is None or not df.isStreaming:
         return df
     return df.crossJoin(F.broadcast(plan_rows(df.sparkSession, settings).select()))
 
 
-def _hashed(settings: Settings) -> Column:
+def _hashed(settings: QuerySettings) -> Column:
     return F.xxhash64(*(quoted(key) for key in settings.keys))
 
 
 class _Source:
     """One task's router from the plan of its batch to its report."""
 
-    def __init__(self, settings: Settings, make_router: Callable[..., Router]) -> None:
+    def __init__(self, settings: QuerySettings, make_router: Callable[..., Router]) -> None:
         self.settings, self.task = settings, Task.current()
         plan = plan_for(settings, self.task)
         self.router = make_router(settings, self.task.partition, plan, _kept(settings, self.task))
@@ -85,7 +85,7 @@ class _Source:
 class _Pack:
     """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: QuerySettings) -> None:
         # Taken on the driver: tasks import this module anew, and what a test puts in the router's place stays behind.
         self.settings, self.make_router = settings, router_of
 
@@ -100,7 +100,7 @@ class _Pack:
             yield packs.packed(rows.drop([HASH]), workers, self.settings.n_workers, WORKER)
 
 
-def _route_udf(settings: Settings) -> Callable[..., Column]:
+def _route_udf(settings: QuerySettings) -> Callable[..., Column]:
     def route(hashes: Iterator[pa.Array]) -> Iterator[pa.Array]:
         source = _Source(settings, router_of)
         batches = (pa.record_batch({HASH: array}) for array in hashes)
@@ -119,7 +119,7 @@ def _keys(rows: pa.Table) -> U64:
     return np.asarray(rows[HASH].to_numpy().view(np.uint64))
 
 
-def warm_up(settings: Settings) -> None:
+def warm_up(settings: QuerySettings) -> None:
     """Compile the grouping's kernels once, here: on one machine all Python workers then find them compiled."""
     if settings.edge == "adaptive":
         load(settings.grouping, settings.n_workers)
@@ -134,14 +134,14 @@ def load(grouping: Grouping, n_workers: int) -> None:
         router.follow(grouping.fold(None, [router.report()]))
 
 
-def plan_for(settings: Settings, task: Task) -> Plan:
+def plan_for(settings: QuerySettings, task: Task) -> Plan:
     """What the routers of this batch start from; nothing where there is no ledger."""
     if settings.ledger is None:
         return Plan()
     return Ledger(settings.ledger).plan_in_force(task.query, task.batch)
 
 
-def router_of(settings: Settings, partition: int, plan: Plan, kept: bytes = b"") -> Router:
+def router_of(settings: QuerySettings, partition: int, plan: Plan, kept: bytes = b"") -> Router:
     """The router of one task at the start of a batch: zero loads, and what is known about keys."""
     if plan.sources and not settings.grouping.keeps_router:
         source, n_sources = partition % plan.sources, plan.sources
@@ -157,14 +157,14 @@ def router_of(settings: Settings, partition: int, plan: Plan, kept: bytes = b"")
     return router
 
 
-def _report(settings: Settings, task: Task, router: Router) -> None:
+def _report(settings: QuerySettings, task: Task, router: Router) -> None:
     report = router.report()
     if settings.grouping.keeps_router:
         report = replace(report, sketch=router.snapshot())
     Ledger(str(settings.ledger)).write_report(task.query, task.batch, _name(task), report)
 
 
-def _kept(settings: Settings, task: Task) -> bytes:
+def _kept(settings: QuerySettings, task: Task) -> bytes:
     """The router that this source ended the last batch with."""
     if settings.ledger is None or not settings.grouping.keeps_router:
         return b""

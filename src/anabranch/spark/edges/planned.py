@@ -15,7 +15,7 @@ from anabranch.hashing import MultiplyShift
 from anabranch.spark.columns.keys import quoted
 from anabranch.spark.edges.row_number import row_number
 from anabranch.spark.plans.plan_source import as_rows, plan_rows
-from anabranch.spark.settings import HASH, WORKER, Settings
+from anabranch.spark.settings import HASH, WORKER, QuerySettings
 
 # Keys of a batch DataFrame that a plan looks at. Whole-key placement needs them all; it must fit the driver.
 _HOT_KEYS = 10_000
@@ -23,7 +23,7 @@ _HOT_KEYS_EACH = 500
 _ALL_KEYS = 2_000_000
 
 
-def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
+def route_by_plan(df: DataFrame, settings: QuerySettings) -> DataFrame:
     """Add the worker of each row: from the plan where the key is in it, else the key's home."""
     keys = [quoted(key) for key in settings.keys]
     if not settings.grouping.by_key:
@@ -42,7 +42,7 @@ def route_by_plan(df: DataFrame, settings: Settings) -> DataFrame:
     )
 
 
-def _dealt(df: DataFrame, n: Column, settings: Settings) -> Column:
+def _dealt(df: DataFrame, n: Column, settings: QuerySettings) -> Column:
     """A number below `n` for each row, as good as random, and the same whenever the row is routed again.
 
     A stream's rows are dealt out by their numbers within their tasks: Spark's random numbers do not repeat there. Only
@@ -58,7 +58,7 @@ def _dealt(df: DataFrame, n: Column, settings: Settings) -> Column:
     return F.pmod(mixed, n.cast("long")).cast("int")
 
 
-def home_of(hashed: Column, settings: Settings) -> Column:
+def home_of(hashed: Column, settings: QuerySettings) -> Column:
     """The worker that `MultiplyShift.first` gives."""
     if settings.seed:
         hashed = F.xxhash64(F.lit(settings.seed).cast("long"), hashed)
@@ -66,7 +66,7 @@ def home_of(hashed: Column, settings: Settings) -> Column:
     return F.shiftrightunsigned(scaled, 32).cast("int")
 
 
-def _plan_rows(df: DataFrame, settings: Settings) -> DataFrame | None:
+def _plan_rows(df: DataFrame, settings: QuerySettings) -> DataFrame | None:
     """Keys that do not go home, with their workers; None where all keys go home.
 
     A grouping that does not learn has one table for good. Of the others, a stream makes a table of each batch for the
@@ -84,7 +84,7 @@ def _plan_rows(df: DataFrame, settings: Settings) -> DataFrame | None:
     return df.sparkSession.createDataFrame(pa.Table.from_batches([rows]))
 
 
-def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
+def plan_from_counts(hashes: DataFrame, settings: QuerySettings) -> Plan:
     """Count every key natively and plan for it."""
     limit = _ALL_KEYS if settings.grouping.needs_counts else max(_HOT_KEYS, _HOT_KEYS_EACH * settings.n_workers)
     counts = hashes.groupBy(HASH).agg(F.count(F.lit(1)).alias("n"))
@@ -98,7 +98,7 @@ def plan_from_counts(hashes: DataFrame, settings: Settings) -> Plan:
     return settings.grouping.plan_from_counts(None, [exact], settings.n_workers, settings.seed, cold)
 
 
-def _cold(counts: DataFrame, hot: Report, settings: Settings) -> tuple[int, int, NDArray[np.int64]]:
+def _cold(counts: DataFrame, hot: Report, settings: QuerySettings) -> tuple[int, int, NDArray[np.int64]]:
     """All tuples and keys, and what the keys that are not hot bring to each home."""
     homes = counts.groupBy(home_of(F.col(HASH), settings).alias("home"))
     by_home = homes.agg(F.sum("n").alias("n"), F.count(F.lit(1)).alias("keys")).toArrow()

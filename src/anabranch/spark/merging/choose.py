@@ -12,11 +12,11 @@ from anabranch.spark.merging.resident import Resident
 from anabranch.spark.merging.slots import OnSlots
 from anabranch.spark.merging.way import Merging
 from anabranch.spark.merging.windows import InWindows
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.partial_states import PartialStates
 
 
-def merging_of(df: DataFrame, partial_states: PartialStates, settings: Settings) -> Merging:
+def merging_of(df: DataFrame, partial_states: PartialStates, settings: QuerySettings) -> Merging:
     """How the partial states of these rows are merged."""
     windowed = df.isStreaming and event_time(df.schema, partial_states.keys)
     if settings.regime == "resident" and windowed:

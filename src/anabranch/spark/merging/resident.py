@@ -14,7 +14,7 @@ from anabranch.errors import ConfigError
 from anabranch.spark.merging.blobs import split
 from anabranch.spark.merging.slot_numbers import SPREAD, slots_of
 from anabranch.spark.merging.slots import OnSlots, Ship, Slots, on_slots
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.upstream import has_watermark
 from anabranch.spark.workers.partial_states import PartialStates
@@ -36,7 +36,7 @@ class Resident(OnSlots):
         return on_slots(self.ship(routed, own), keep, time_mode="EventTime")
 
 
-def timed(rows: DataFrame, settings: Settings) -> DataFrame:
+def timed(rows: DataFrame, settings: QuerySettings) -> DataFrame:
     """The rows, with a watermark that moves with every batch of them.
 
     Behind a batch that has moved it, Spark runs one without rows where there is nothing more to read, so that what
@@ -60,7 +60,7 @@ class Keep(Slots):
     # Many, because a worker has one slot and the aggregator has many.
     n_buckets = 64
 
-    def __init__(self, partial_states: PartialStates, slots: list[int], settings: Settings) -> None:
+    def __init__(self, partial_states: PartialStates, slots: list[int], settings: QuerySettings) -> None:
         super().__init__(partial_states)
         self.slots = slots
         self.flush_every = settings.flush_every

@@ -22,7 +22,7 @@ from anabranch.spark.merging.slot_numbers import SPREAD, slots_of
 from anabranch.spark.merging.way import Merging
 from anabranch.spark.plans.unwritten import flagged, mapped
 from anabranch.spark.requirements import check_state_store
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.partial_states import TUPLES, PartialStates
 from anabranch.spark.workers.worker import Worker
@@ -65,7 +65,9 @@ def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class Ship:
     """A worker whose partial states leave as blobs: one for its own slot, or one for each slot of the aggregator."""
 
-    def __init__(self, partial_states: PartialStates, settings: Settings, slots: list[int], *, split: bool) -> None:
+    def __init__(
+        self, partial_states: PartialStates, settings: QuerySettings, slots: list[int], *, split: bool
+    ) -> None:
         self.worker = Worker(partial_states, settings)
         self.slots = slots
         self.split = split

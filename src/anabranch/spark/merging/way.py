@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from anabranch.spark.columns.types import spark_of
 from anabranch.spark.plans.unwritten import mapped
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.workers.partial_states import PartialStates
 from anabranch.spark.workers.worker import Worker
 
@@ -31,7 +31,7 @@ class Merging(ABC):
 
     schema: StructType
     partial_states: PartialStates
-    settings: Settings
+    settings: QuerySettings
 
     def before(self, rows: DataFrame) -> DataFrame:
         """The rows with what this way needs upstream of the exchange."""

@@ -20,7 +20,7 @@ from anabranch.printable import printable
 from anabranch.spark.data_sources import load
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plans.unwritten import UNPLANNED, UNWRITTEN, attempt, counted, flag
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _SCHEMA = f"hash long, workers array<int>, {UNWRITTEN} int, {UNPLANNED} int"
 ONE_ROW = pa.record_batch({"hash": pa.array([None], pa.int64()), "workers": pa.array([[]], pa.list_(pa.int32()))})
 
 
-def plan_rows(spark: SparkSession, settings: Settings) -> DataFrame:
+def plan_rows(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     """The plan of each batch as rows (key hash, workers repeated by weight), read anew in every micro-batch.
 
     Spark broadcasts them before any task of the edge starts, so a plan is written before it is used.
@@ -88,7 +88,7 @@ class _PlanReader(OneTask):
         yield flag(flag(rows if rows.num_rows else ONE_ROW, unwritten), len(failed), UNPLANNED)
 
 
-def plan_of(settings: Settings, query: str, batch: int, failed: list[Exception] | None = None) -> Plan:
+def plan_of(settings: QuerySettings, query: str, batch: int, failed: list[Exception] | None = None) -> Plan:
     """The plan of a batch: the one that is written, or a new one, written before it is returned.
 
     Where none can be made, the last one stays in force, and `failed` gets the reason.
@@ -117,7 +117,7 @@ def note_failure(batch: int, error: Exception, failed: list[Exception] | None) -
         failed.append(error)
 
 
-def fold(settings: Settings, previous: Plan | None, reports: dict[str, Report]) -> Plan:
+def fold(settings: QuerySettings, previous: Plan | None, reports: dict[str, Report]) -> Plan:
     """Fold what edge and workers reported. The planned edge goes by the workers' exact counts."""
     workers = [report for name, report in reports.items() if not name.startswith("edge")]
     edges = [report for name, report in reports.items() if name.startswith("edge")]

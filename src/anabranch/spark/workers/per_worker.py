@@ -15,7 +15,7 @@ from anabranch.errors import ConfigError, InputError
 from anabranch.spark.columns.keys import quoted
 from anabranch.spark.columns.types import arrow_of
 from anabranch.spark.plans.unwritten import flagged
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.chunks import chunks
 from anabranch.spark.workers.declared import declared
@@ -37,7 +37,7 @@ class PerWorker:
     """
 
     def __init__(
-        self, func: Callable[[pa.Table], pa.Table], schema: StructType | str, settings: Settings, rows: StructType
+        self, func: Callable[[pa.Table], pa.Table], schema: StructType | str, settings: QuerySettings, rows: StructType
     ) -> None:
         parsed = _parse_datatype_string(schema) if isinstance(schema, str) else schema
         if not isinstance(parsed, StructType):

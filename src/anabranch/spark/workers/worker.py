@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from anabranch.groupings import Report
 from anabranch.spark.plans.ledger import KEPT_BATCHES, Ledger
 from anabranch.spark.plans.unwritten import attempt, flagged
-from anabranch.spark.settings import Settings
+from anabranch.spark.settings import QuerySettings
 from anabranch.spark.task import Task
 from anabranch.spark.workers.chunks import chunks
 from anabranch.spark.workers.heaviest import heaviest
@@ -35,7 +35,7 @@ class Worker:
         Of the query.
     """
 
-    def __init__(self, partial_states: PartialStates, settings: Settings) -> None:
+    def __init__(self, partial_states: PartialStates, settings: QuerySettings) -> None:
         self.partial_states = partial_states
         self.settings = settings
 
