@@ -26,7 +26,7 @@ class Resident(OnSlots):
     """Workers ship blobs to slots of their own, which hand them on to those of the aggregator when it is time."""
 
     def before(self, rows: DataFrame) -> DataFrame:
-        """The rows with a watermark that has held states come out at the end."""
+        """The rows with a watermark, which brings out held states at the end."""
         return timed(rows, self.settings)
 
     def shipped(self, routed: DataFrame) -> DataFrame:
