@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from anabranch.groupings import DynamicKeyGrouping, Plan, Router, Spillway
 from anabranch.groupings.schemes.dynamic_key import DynamicKeyRouter
 from anabranch.hashing import hash_keys
 from anabranch.spark.edges import packs
-from anabranch.spark.edges.adaptive import _Pack, _reverse_bits, in_chunks, router_of
+from anabranch.spark.edges.adaptive import _Pack, _reverse_bits, router_of
 from anabranch.spark.plans.ledger import Ledger
 from anabranch.spark.plans.unwritten import UNWRITTEN
 from anabranch.spark.settings import HASH, WORKER, QuerySettings
@@ -89,36 +88,16 @@ def test_an_edge_that_cannot_write_its_report_routes_as_it_would(tmp_path: Path)
     assert unwritten == [1, 0]
 
 
-def test_hashes_are_handed_on_as_soon_as_there_is_a_chunk() -> None:
-    given = [np.arange(start, start + 3, dtype=np.int64) for start in range(0, 15, 3)]
-    taken = 0
-
-    def arrays() -> Iterator[pa.Array]:
-        nonlocal taken
-        for array in given:
-            taken += 1
-            yield pa.array(array)
-
-    made = [(chunk.tolist(), taken) for chunk in in_chunks(arrays(), 4)]
-    # Multiples of four, out of as few arrays as hold them, and the rest at the end.
-    assert made == [([0, 1, 2, 3], 2), ([4, 5, 6, 7], 3), ([8, 9, 10, 11], 4), ([12, 13, 14], 5)]
-    assert [chunk.tolist() for chunk in in_chunks(iter([pa.array(range(9), pa.int64())]), 4)] == [
-        [*range(8)],
-        [8],
-    ]
-    assert not [*in_chunks(iter([]), 4)]
-
-
 def test_tasks_are_told_apart_evenly_where_nobody_knows_how_many_there_are() -> None:
     assert [_reverse_bits(task) for task in (0, 1, 2, 3, 4, 1025)] == [0, 512, 256, 768, 128, 512]
     assert sorted(map(_reverse_bits, range(1024))) == [*range(1024)]
 
 
 def test_the_source_of_a_task_is_its_number_among_those_that_reported() -> None:
-    settings = Settings(Spillway(), 4, "adaptive", seed=3, keys=("key",))
+    settings = QuerySettings(Spillway(), 4, "adaptive", seed=3, keys=("key",))
     known, unknown = (router_of(settings, 5, Plan(sources=sources)) for sources in (3, 0))
     assert (known.source, known.n_sources, known.seed) == (2, 3, 3)
     assert (unknown.source, unknown.n_sources) == (_reverse_bits(5), 1024)
     # A router that is kept from batch to batch stays that of its task, however many report.
-    kept = router_of(Settings(DynamicKeyGrouping(), 4, "adaptive", keys=("key",)), 5, Plan(sources=3), b"damaged")
+    kept = router_of(QuerySettings(DynamicKeyGrouping(), 4, "adaptive", keys=("key",)), 5, Plan(sources=3), b"damaged")
     assert (kept.source, kept.n_sources) == (_reverse_bits(5), 1024)
