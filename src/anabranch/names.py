@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Generic, NoReturn, TypeVar, get_args, get_type_hints
 
 from anabranch.errors import ConfigError
@@ -66,17 +67,18 @@ class Parameter:
             return [text[1:-1]] if str in self.kinds else self._refuse(repr(text[1:-1]))
         if text in _WORDS:
             return [_WORDS[text]] if type(_WORDS[text]) in self.kinds else self._refuse(text)
-        if not _NUMBER.match(text):
-            self._refuse(text if str in self.kinds else repr(text))
-        if not self.kinds & {int, float}:
+        is_number = _NUMBER.match(text) is not None
+        if is_number and self.kinds & {int, float}:
+            return [self._number(number, text) for number in decimals(text, self.name)]
+        return self._refuse(text if is_number or str in self.kinds else repr(text))
+
+    def _number(self, number: Decimal, text: str) -> int | float:
+        if int in self.kinds and number == number.to_integral_value():
+            return int(number)
+        if float not in self.kinds:
             self._refuse(text)
-        numbers = decimals(text, self.name)
-        whole = [number == number.to_integral_value() for number in numbers]
-        if float not in self.kinds and not all(whole):
-            self._refuse(text)
-        # What is written as a whole number stays one.
-        as_int = [w and (int in self.kinds or n.as_tuple().exponent == 0) for n, w in zip(numbers, whole, strict=True)]
-        return [int(n) if w else float(n) for n, w in zip(numbers, as_int, strict=True)]
+        # What is written as a whole number stays one, also where any number will do.
+        return int(number) if number.as_tuple().exponent == 0 else float(number)
 
     def _refuse(self, got: str) -> NoReturn:
         wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in self.kinds)
@@ -164,9 +166,9 @@ class Catalogue(Generic[E, T]):
         """Make what a text says; `defaults` are for parameters that it leaves out."""
         return self.made(*read(text, self._example), **defaults)
 
-    def made(self, name: str, given: Mapping[str, Sequence[str]], **defaults: Any) -> T:
-        """Make the entry of a name from parameters as `read` gives them."""
-        values = {parameter.field: parameter.one(pieces) for parameter, pieces in self._known(name, given)}
+    def made(self, name: str, given: Mapping[str, Sequence[str]], also: Iterable[str] = (), /, **defaults: Any) -> T:
+        """Make the entry of a name from parameters as `read` gives them; `also` is what errors name besides them."""
+        values = {parameter.field: parameter.one(pieces) for parameter, pieces in self._known(name, given, also)}
         return self._make(name, defaults | values)
 
     def sweep(self, text: str) -> tuple[Callable[..., T], dict[str, list[Any]]]:
@@ -175,11 +177,13 @@ class Catalogue(Generic[E, T]):
         vary = {parameter.field: parameter.values(pieces) for parameter, pieces in self._known(name, given)}
         return lambda **chosen: self._make(name, chosen), vary
 
-    def _known(self, name: str, given: Mapping[str, Sequence[str]]) -> list[tuple[Parameter, Sequence[str]]]:
+    def _known(
+        self, name: str, given: Mapping[str, Sequence[str]], also: Iterable[str] = ()
+    ) -> list[tuple[Parameter, Sequence[str]]]:
         known = parameters_of(self.named(name))
         for parameter in given:
             if parameter not in known:
-                takes = ", ".join(known) or "no parameters"
+                takes = ", ".join(dict.fromkeys([*known, *also])) or "no parameters"
                 raise ConfigError(f"{name} has no parameter {parameter!r}; it takes {takes}")
         return [(known[parameter], pieces) for parameter, pieces in given.items()]
 

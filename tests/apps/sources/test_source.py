@@ -72,7 +72,7 @@ def test_what_the_brackets_say_of_the_batch_goes_before_the_option():
     [
         ("generator:zpf", "did you mean zipf"),
         ("generator:zipf?z=1.4", "no stream is named 'zipf.z=1.4'"),
-        ("generator:zipf(zz=1)", "zipf has no parameter 'zz'; it takes tuples, keys, z"),
+        ("generator:zipf(zz=1)", "zipf has no parameter 'zz'; it takes tuples, keys, z, seed, rate, batch, partitions"),
         ("generator:zipf(z=high)", "z must be a number, got 'high'"),
         ("generator:zipf(z=1,2)", "z takes one value here, got 1,2"),
         ("generator:zipf(rate=5", r"cannot read 'zipf\(rate=5'; write it as in 'zipf\(z=1.4, keys=100k, rate=50k\)'"),

@@ -74,14 +74,10 @@ class GeneratorSettings:
         if start is not None:
             chosen["start"] = _microseconds(start[0].strip("'\""))
         of_stream = {name: pieces for name, pieces in in_brackets.items() if name not in own}
-        return cls(_stream(name, of_stream, chosen.get("tuples")), **chosen)
-
-
-def _stream(name: str, given: Mapping[str, list[str]], tuples: int | None) -> Stream:
-    stream = STREAMS.made(name, given, n_tuples=_ENDLESS if tuples is None else tuples)
-    if tuples is None and stream.needs_end:
-        raise ConfigError(f"stream {name} changes at a share of its length, got no tuples; add tuples=N")
-    return stream
+        stream = STREAMS.made(name, of_stream, own, n_tuples=chosen.get("tuples", _ENDLESS))
+        if stream.needs_end and "tuples" not in chosen:
+            raise ConfigError(f"stream {name} changes at a share of its length, got no tuples; add tuples=N")
+        return cls(stream, **chosen)
 
 
 def _microseconds(text: str) -> int:
