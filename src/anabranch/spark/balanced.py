@@ -68,8 +68,8 @@ def balance(
         A streaming or batch DataFrame.
     key
         Key column or columns. A string names a column as it is, dots and all; where there is none it is read as Spark
-        reads it. Of any type that Spark can group by, but for strings of a collation and intervals of
-        months (year-month or calendar), which have to be cast; nulls are a key of their own. An expression such as
+        reads it. Of any type that Spark can group by, except collated strings and intervals of months (year-month or
+        calendar), which have to be cast; nulls are a key of their own. An expression such as
         ``F.window("time", "1 minute")`` is a key too.
     grouping
         How to spread, as an object or by name, such as ``Fish()``, "fish" or "partial-key(choices=3)"; default
@@ -84,7 +84,8 @@ def balance(
         no Python, no function of your own, nothing that is not deterministic. "local": no exchange; partial states
         where the rows are.
     ledger
-        Folder, reachable from all tasks, in which what is learned in one micro-batch is kept for the next; one a query.
+        Folder, reachable from all tasks, in which what is learned in one micro-batch is kept for the next. Each query
+        needs its own.
     regime
         "batch": partial states live for one micro-batch. "resident": they stay on their worker, and are merged every
         `flush_every` batches.

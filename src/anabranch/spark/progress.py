@@ -115,7 +115,7 @@ def batch_metrics(ledger: str, progress: Mapping[str, Any] | None) -> BatchMetri
 
 
 def unreported(progress: Mapping[str, Any]) -> BatchMetrics:
-    """What Spark alone knows of a batch of which the workers left no reports."""
+    """What Spark alone knows of a batch whose workers left no reports."""
     return BatchMetrics(
         batch=int(progress["batchId"]),
         tuples=int(progress["numInputRows"]),

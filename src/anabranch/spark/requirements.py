@@ -14,7 +14,7 @@ OLDEST = (4, 1)
 
 
 def check_dataframe(df: object) -> None:
-    """Refuse what is no DataFrame of Spark, or one of a session that has ended or in which answers could change."""
+    """Refuse what is not a DataFrame of Spark, or one of a session that has ended or in which answers could change."""
     if not isinstance(df, DataFrame):
         raise InputError(f"df must be a DataFrame of Spark, got {type_of(df)}; make one with spark.createDataFrame(…)")
     if _has_ended(df.sparkSession):
@@ -65,7 +65,7 @@ def check_state_store(spark: SparkSession) -> None:
 
 
 def _setting(spark: SparkSession, name: str) -> str:
-    """What holds for the session; where nobody set it, Spark's own default, which a default given here would hide."""
+    """What holds for the session; where it was not set, Spark's own default, which a default given here would hide."""
     try:
         return str(spark.conf.get(name)).lower()
     except PySparkException:

@@ -31,7 +31,7 @@ class MergeAll(Slots):
         self.operators = operators
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Called once a batch and slot; a slot belongs to one operator."""
+        """Called once per batch and slot; a slot belongs to one operator."""
         tables = []
         for row in rows:
             self.partial_states = self.operators[row["operator"]].partial_states

@@ -192,7 +192,7 @@ class Chain:
             Its key column or columns.
         func
             From (states, tuples) to (states, tuples), all tables. It gets the states of those keys of the tuples that
-            have one, and returns the states to keep, at most one a key, and the tuples that go on. It must depend on
+            have one, and returns the states to keep, at most one per key, and the tuples that go on. It must depend on
             nothing else: Spark may run it again.
         schema
             Of the tuples that `func` returns; the key columns must be among it.

@@ -20,7 +20,7 @@ from anabranch.spark.settings import WORKER
 from anabranch.spark.task import Task
 
 # `slot` is where a row goes next. Tuples of `operator` have no `target`; states of it have the aggregator's slot there.
-# A row without a blob is a tick, for a slot without input is not called.
+# A row without a blob is a tick, because a slot without input is not called.
 ROWS = "slot int, target int, operator int, blob binary"
 
 
@@ -36,7 +36,7 @@ def routes(router: TableRouter, keys: U64, sender: int | None = None) -> I32:
 
 
 class Enter:
-    """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
+    """The function that `mapInArrow` runs once per source and batch: rows in, a blob per worker out."""
 
     def __init__(self, operator: Operator, settings: TaskSettings) -> None:
         self.operator, self.settings = operator, settings

@@ -88,7 +88,7 @@ class Operate(Keep):
         self.version = handle.getValueState("tables", "version long")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Called once a batch and slot."""
+        """Called once per batch and slot."""
         self.check_workers()
         task, number = Task.current(), self.own_slots.index(key[0])
         tables, routers = in_force(self.chain, task)
@@ -121,7 +121,7 @@ class Operate(Keep):
             yield from self._send(number, self.operator.onward(tuples), routers, tally)
 
     def _send(self, number: int, sent: pa.Table, routers: list[TableRouter], tally: Tally) -> Iterator[Row]:
-        """Route tuples of worker `number` to the next operator, one blob a worker."""
+        """Route tuples of worker `number` to the next operator, one blob per worker."""
         if self.next is None or not sent.num_rows:
             return
         second = key_hashes(sent, self.next.keys)

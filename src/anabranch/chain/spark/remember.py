@@ -32,9 +32,9 @@ class Remember(Operate):
     New tables take effect for it a batch later than for aggregates. In the batch of the decision tuples still find the
     states where they were; when they are served, the worker leaves the states that belong elsewhere in the ledger and
     forgets them, and in the next batch the new worker takes them up before it looks at a tuple: the next in which it is
-    called, for Spark calls nobody in a batch of no partitions. Whatever an attempt at a task leaves there follows from
-    the checkpoint, the input and the tables of the batch alone, so that it does not matter how many attempts there are,
-    nor which of them Spark takes.
+    called, because Spark calls no worker in a batch without partitions. Whatever an attempt at a task leaves there
+    follows from the checkpoint, the input and the tables of the batch alone, so that it does not matter how many
+    attempts there are, nor which of them Spark takes.
     """
 
     step: Step

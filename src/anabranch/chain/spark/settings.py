@@ -32,7 +32,7 @@ class Reconfiguration:
         Counters of pairs that a worker has in a batch.
     manager
         Plans and decides; its number of servers and its seed are those of the chain. With ``split=True`` hot keys are
-        split, but for those of stateful steps: a partial state with every worker, and tuples that stay on their host.
+        split, except those of stateful steps: a partial state with every worker, and tuples that stay on their host.
     n_servers
         None: servers are the hosts that the workers report. A number, for trials on one machine: worker w counts as
         being on server w modulo this.

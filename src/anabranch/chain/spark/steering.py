@@ -47,7 +47,7 @@ class TablesSource(PlanSource):
         return "anabranch-tables"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Called once a query."""
+        """Called once per query."""
         return _TablesReader(self.settings())
 
 
@@ -86,7 +86,7 @@ def settle(settings: TaskSettings, query: str, batch: int, failed: list[Exceptio
 def _last(settings: TaskSettings, ledger: Ledger, query: str, batch: int) -> Tables:
     """Tables of the last batch before this one.
 
-    If they were new there, and the batch had no partitions, nobody was called to hand states over: those of stateful
+    If they were new there, and the batch had no partitions, no worker was called to hand states over: those of stateful
     steps are where the version before has them, which then stays in force.
     """
     for one in reversed([before for before in ledger.batches(query) if before < batch]):

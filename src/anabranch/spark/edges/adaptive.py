@@ -83,7 +83,7 @@ class _Source:
 
 
 class _Pack:
-    """The function that `mapInArrow` runs once a source and batch: rows in, a blob a worker out."""
+    """The function that `mapInArrow` runs once per source and batch: rows in, a blob per worker out."""
 
     def __init__(self, settings: QuerySettings) -> None:
         # Taken on the driver: tasks import this module anew, and what a test puts in the router's place stays behind.

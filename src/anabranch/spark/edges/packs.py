@@ -73,7 +73,7 @@ def in_chunks(batches: Iterator[pa.RecordBatch], chunk: int, n_workers: int) -> 
 
 
 def packed(rows: pa.Table, workers: NDArray[np.int32], n_workers: int, column: str) -> pa.RecordBatch:
-    """One row a worker that gets any: its number in `column`, and its rows, in order, as an Arrow stream in ROWS."""
+    """One row per worker that gets any: its number in `column`, and its rows, in order, as an Arrow stream in ROWS."""
     counts = np.bincount(workers, minlength=n_workers)
     # numpy sorts short integers by their digits, which is faster.
     order = np.argsort(workers.astype(np.int16) if n_workers <= 1 << 15 else workers, kind="stable")

@@ -84,7 +84,7 @@ class Keep(Slots):
             )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Called once a batch and slot."""
+        """Called once per batch and slot."""
         self.check_workers()
         new, batch = self.received(rows)
         if new is not None and self.flush_every > 1:

@@ -73,7 +73,7 @@ class Ship:
         self.split = split
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row a slot, from a worker without rows too: a slot without input is not called, and could not flush."""
+        """One row per slot, from a worker without rows too: a slot without input is not called, and could not flush."""
         task = Task.current()
         partial, tuples, seconds = self.worker.summarise(batches)
         rows = self._rows(task, partial)
@@ -161,7 +161,7 @@ class _Merge(Slots):
     """The aggregator's slot: keeps the merged states for good, and gives those that changed."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Called once a batch and slot."""
+        """Called once per batch and slot."""
         new, batch = self.received(rows)
         if new is not None:
             for touched in self.update(new):

@@ -18,7 +18,7 @@ from anabranch.groupings.plan import Plan, Report, pack_plan, pack_report, unpac
 from anabranch.location import locate
 
 _SETTINGS = "anabranch.json"
-# Spark replays the last batch only; a few more are kept for whoever reads the metrics.
+# Spark replays the last batch only; a few more are kept for those who read the metrics.
 KEPT_BATCHES = 20
 
 _T = TypeVar("_T")

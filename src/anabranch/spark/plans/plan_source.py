@@ -1,4 +1,4 @@
-"""The plan source: one small task a batch that folds the last batch's reports into a plan."""
+"""The plan source: one small task per batch that folds the last batch's reports into a plan."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PlanSource(DataSource):
         return _SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Called once a query."""
+        """Called once per query."""
         return _PlanReader(self.settings())
 
     def settings(self) -> Any:
@@ -72,7 +72,7 @@ class OneTask(DataSourceReader):
         self.settings = settings
 
     def partitions(self) -> list[InputPartition]:
-        """Called once a query."""
+        """Called once per query."""
         return [InputPartition(0)]
 
 

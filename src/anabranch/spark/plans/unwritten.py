@@ -33,7 +33,7 @@ _told: set[str] = set()
 
 
 def attempt(ledger: str, write: Callable[[], object]) -> int:
-    """Write what a batch can do without; how many files are missing now: 0, or 1 and a warning, once a process."""
+    """Write what a batch can do without; how many files are missing now: 0, or 1 and a warning, once per process."""
     try:
         write()
     except Exception as error:  # file systems raise what they like

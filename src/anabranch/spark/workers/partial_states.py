@@ -75,7 +75,7 @@ class PartialStates:
     fingerprint: tuple[tuple[int, int], ...] = ()
 
     def add(self, table: pa.Table) -> pa.Table:
-        """One row a key: its columns and the states of all aggregates."""
+        """One row per key: its columns and the states of all aggregates."""
         groups, keys = Groups.of(normal(table, self.keys), self.keys)
         for bound in self.bounds:
             for name, state in zip(bound.states, bound.add(groups, table), strict=True):
@@ -83,7 +83,7 @@ class PartialStates:
         return keys.append_column(TUPLES, groups.count())
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        """One row a key from several."""
+        """One row per key from several."""
         groups, keys = Groups.of(partials, self.keys)
         for bound in self.bounds:
             states = tuple(array_of(partials[name]) for name in bound.states)

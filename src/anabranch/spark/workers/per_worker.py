@@ -24,7 +24,7 @@ from anabranch.spark.workers.worker import Worker
 
 
 class PerWorker:
-    """The function that `mapInArrow` runs once a worker and batch: the user's, over all rows of the worker.
+    """The function that `mapInArrow` runs once per worker and batch: the user's, over all rows of the worker.
 
     Parameters
     ----------

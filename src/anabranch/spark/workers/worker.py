@@ -25,7 +25,7 @@ _MEASURABLE_S = 0.1
 
 
 class Worker:
-    """The function that `mapInArrow` runs once a worker and batch.
+    """The function that `mapInArrow` runs once per worker and batch.
 
     Parameters
     ----------
