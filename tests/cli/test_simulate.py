@@ -246,6 +246,11 @@ def test_a_value_of_a_sweep_that_does_not_fit_is_refused_before_the_run(fails):
     )
 
 
+def test_a_change_has_to_fit_into_the_shortest_stream_of_a_sweep(fails):
+    line = fails(2, "simulate", "--stream", "zipf(tuples=4k,1k,2k)", "--change", "1.5k:+1", "--grouping", "key")
+    assert line == "the change at tuple 1500 lies after the end of the stream (1000 tuples)"
+
+
 def test_the_second_key_of_pairs_decides_the_source(run):
     options = ("--stream", "correlated-pairs", "--source-key", "second", "--grouping", "key", "--json", "-")
     assert records(run("simulate", "--tuples", "2k", *options).out)[0]["tuples"] == 2000

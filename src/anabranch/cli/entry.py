@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _explain(error: Any) -> None:
-    """Print the usage and what is wrong with it, as typer would, but for what commands a terminal."""
+    """Print the usage and what is wrong with it as typer would, with the characters escaped that command a terminal."""
     shown = io.StringIO()
     error.show(shown)
     print_text(shown.getvalue().rstrip("\n"), err=True)

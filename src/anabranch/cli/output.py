@@ -50,7 +50,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """A console that shows text as it stands: a key such as ``[red]`` is no markup, and ``:tiger:`` no picture."""
+    """A console that shows text as it stands: ``[red]`` is not read as markup, nor ``:tiger:`` as a picture."""
     from rich.console import Console
 
     return Console(stderr=stderr, width=width, markup=False, emoji=False)

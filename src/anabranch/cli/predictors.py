@@ -76,7 +76,7 @@ def predictors(
 
 
 def _window(source: Stream, limit: int | None) -> int:
-    """Tuples per window where nobody chose: no more than the stream has, which only reading some files tells."""
+    """Tuples per window by default: at most those of the stream, which for some files only reading tells."""
     stop = _WINDOW if limit is None else min(limit, _WINDOW)
     found: int = sum(batch.num_rows for batch in source.batches(size=stop, stop=stop))
     if found < _WINDOW:

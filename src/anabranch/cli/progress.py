@@ -1,4 +1,4 @@
-"""Progress of a running query, a line a batch."""
+"""Progress of a running query, one line per batch."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def run(
     once: Annotated[bool, _ENDS.flag("--once", "Read what is there now, then end.")] = False,
     sink: Annotated[
         str,
-        _ENDS.text("Folder for Parquet files, one folder a batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.", "DIR|URL"),
+        _ENDS.text(
+            "Folder for Parquet files, one folder per batch; 'kafka://HOST:PORT/TOPIC'; or 'console'.", "DIR|URL"
+        ),
     ] = endpoints.CONSOLE,
     adopt: Annotated[
         bool,
@@ -244,7 +246,7 @@ def _stopped_by_signals(events: Events) -> Iterator[None]:
 
     def stop(number: int, frame: object) -> None:
         if events.stop:
-            # Its batch would go on, and fail at length once nobody takes its rows.
+            # Its batch would go on, and fail at length once its rows are not taken any more.
             end_java()
             _end(number, frame)
         events.stop = True
@@ -265,7 +267,7 @@ def _end(number: int, frame: object) -> None:
 
 @contextmanager
 def _signals(handler: Callable[[int, object], object], *numbers: signal.Signals) -> Iterator[None]:
-    """Have these signals handled so as long as the block runs, but for those that nohup has set aside."""
+    """Have these signals handled so as long as the block runs, except those that nohup has set aside."""
     kept = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in kept}
     try:
@@ -277,7 +279,7 @@ def _signals(handler: Callable[[int, object], object], *numbers: signal.Signals)
 
 def _print_top(pipeline: Pipeline, spark: Any, top: int, *, stopped: bool) -> None:
     rows: Sequence[Sequence[str]] = []
-    # A signal to the whole process group has ended Spark as well, and nobody is left to be asked.
+    # A signal to the whole process group has ended Spark as well, which then cannot be asked.
     with suppress(Exception) if stopped else nullcontext():
         rows = pipeline.heaviest(spark, top)
     if rows:

@@ -141,7 +141,8 @@ def simulate(
     columns = () if input is None or source_key in (None, key) else (str(source_key),)
     make_stream, of_stream = streams.choose(stream, tuples, input, key, timestamp=timestamp, columns=columns)
     vary: dict[str, Sequence[Any]] = {"n_workers": workers, "n_sources": sources, **of_stream}
-    first = make_stream(**{parameter: listed[0] for parameter, listed in of_stream.items()})
+    # The shortest of a sweep: what does not fit into it is refused before the first run.
+    first = make_stream(**{p: min(listed) if p == "n_tuples" else listed[0] for p, listed in of_stream.items()})
     if input is None and source_key is not None:
         _check_source_key(source_key, first)
     cells: list[Cell] = []

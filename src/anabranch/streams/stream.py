@@ -42,7 +42,7 @@ class Stream(ABC):
         seed
             Selects the random numbers; ignored by streams that have none.
         size
-            Tuples a batch; the last batch may be shorter.
+            Tuples per batch; the last batch may be shorter.
         start, stop
             A slice as in Python: a bound beyond the end of the stream is taken as its end.
 

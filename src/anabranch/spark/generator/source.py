@@ -62,8 +62,8 @@ def generate(
     streaming
         False gives a batch DataFrame of the whole stream.
     rate
-        Tuples a second, by the clock; 0 is as fast as the query takes them. Event time advances at this rate (at 0: by
-        a microsecond a tuple) from the moment the query was first started, or from 1970 in a batch DataFrame.
+        Tuples per second, by the clock; 0 is as fast as the query takes them. Event time advances at this rate (at 0:
+        by a microsecond per tuple) from the moment the query was first started, or from 1970 in a batch DataFrame.
     seed
         Selects the tuples.
     batch
