@@ -15,7 +15,7 @@ from anabranch.errors import ConfigError
 Types = Mapping[str, pa.DataType]
 # Merges that `Groups` and Spark do alike.
 _ALGEBRAIC = ("sum", "min", "max")
-# Aggregate functions of Spark of which this holds: over the results for the parts it gives the result for the whole.
+# Aggregate functions of Spark that merge themselves: over the results for the parts they give that for the whole.
 MERGES = (
     *_ALGEBRAIC,
     *("product", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "some"),
@@ -113,7 +113,7 @@ class Aggregate(ABC):
         """State of each group from the tuples; the first call for a group, so it starts at zero."""
 
     def merge(self, groups: Groups, *states: pa.Array) -> tuple[pa.Array, ...]:
-        """One state per group from partial states, of which row i belongs to group ``groups.codes[i]``.
+        """One state per group from partial states; row i belongs to group ``groups.codes[i]``.
 
         Only needed where `state` names something else than sum, min and max, or where the merged state should have a
         form of its own; see `merge_states`.

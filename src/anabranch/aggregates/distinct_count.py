@@ -21,7 +21,7 @@ class DistinctCount(ColumnAggregate):
     When to use it
     --------------
     For visitors, words or prices a key, where to keep them all would be too much. A key with few values has a small
-    state: 4 bytes a value, up to 3/32 · 2^lg_k values.
+    state: 4 bytes per value, up to 3/32 · 2^lg_k values.
 
     Guarantees
     ----------

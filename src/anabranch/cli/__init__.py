@@ -1,4 +1,4 @@
-"""The command line: thin modules, one a verb."""
+"""The command line: thin modules, one per verb."""
 
 from anabranch.cli.entry import main
 

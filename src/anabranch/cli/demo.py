@@ -62,7 +62,7 @@ def _show(demo: Demo, trials: list[Trial], html: Path) -> None:
     wrong = [trial.grouping for trial in trials if trial.counts != exact]
     equal = f"no: {', '.join(wrong)}" if wrong else "yes"
     listed = {name: str(value) for name, value in demo.source.options().items()}
-    listed |= {"workers": str(demo.n_workers), "work": f"{demo.work_us:g} µs a tuple", "answers equal": equal}
+    listed |= {"workers": str(demo.n_workers), "work": f"{demo.work_us:g} µs per tuple", "answers equal": equal}
     print_table(live_table(runs))
     print_text(f"answers equal: {equal} ({count(len(exact))} words, {count(sum(exact.values()))} tuples)")
     title = f"One stream, {count(sum(exact.values()))} tuples, {demo.n_workers} workers, {len(runs)} groupings"

@@ -61,9 +61,9 @@ def produce(
 ) -> None:
     """Stream tuples into a topic of Kafka at a given rate, with event times.
 
-    A record's timestamp, and its field time, is the moment at which it was due: what reads the topic can tell how late
-    its answers are. A line a second goes to stderr. The topic is made where it is missing. Exit 1 if a record could not
-    be delivered.
+    A record's timestamp, and its field time, is the moment at which it was due. So a reader of the topic can tell how
+    late its answers are. Every second, a line goes to stderr. The topic is made where it is missing. Exit 1 if a record
+    could not be delivered.
 
     Try:
 
@@ -102,7 +102,7 @@ def produce(
 
 
 class _Ticker:
-    """Prints how far it is, once a second."""
+    """Prints how far it is, every second."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + 1

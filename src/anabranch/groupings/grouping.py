@@ -186,7 +186,7 @@ class Router(ABC):
         now
             Arrival time of the first tuple, in seconds of the stream's own time.
         step_s
-            Seconds from one tuple to the next, for the groupings that go by time.
+            Seconds from one tuple to the next; groupings that go by time need them.
         """
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
             raise InputError("keys must be a one-dimensional uint64 array of hashes; use hashing.hash_keys")

@@ -6,7 +6,7 @@ from anabranch.simulate.settings import Settings
 
 
 class Aggregator:
-    """A queue of partial states, served by one task a worker.
+    """A queue of partial states, served by one task per worker.
 
     A window's partial states are ready when the window is over and every worker has served its tuples. They wait for
     those of earlier windows, then each takes `merge_s` on one of the tasks, over which they spread evenly.

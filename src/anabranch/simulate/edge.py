@@ -1,4 +1,4 @@
-"""The edge: one router a source, fed with that source's tuples."""
+"""The edge: one router per source, fed with that source's tuples."""
 
 from __future__ import annotations
 

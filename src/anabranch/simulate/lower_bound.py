@@ -81,7 +81,7 @@ class LowerBound:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Keys that one worker cannot hold alone, of which there are fewer than workers, and how often they occur."""
+    """Keys that one worker cannot hold alone (fewer than workers), and how often they occur."""
 
     tuples: int
     distinct: int
@@ -100,7 +100,7 @@ def bound(
     makespans: Sequence[float] = (1.05,),
     progress: Callable[[int], None] | None = None,
 ) -> LowerBound:
-    """LowerBound makespan and replication from below, for every grouping, in one pass over the stream.
+    """Bound makespan and replication from below, for every grouping, in one pass over the stream.
 
     When to use it: to see how much there is to gain, before a better grouping is looked for.
 
@@ -256,7 +256,7 @@ def _floor(value: float) -> int:
 
 
 def _extra_pairs(windows: list[_Window], capacity: int) -> int:
-    """Pairs beyond one a key, where no worker has more than `capacity` tuples in any window."""
+    """Pairs beyond one per key, where no worker has more than `capacity` tuples in any window."""
     keys, key = np.unique(np.concatenate([w.keys for w in windows]), return_inverse=True)
     extra = np.zeros(len(keys), dtype=np.int64)
     np.maximum.at(extra, key, (np.concatenate([w.counts for w in windows]) - 1) // capacity)
@@ -264,7 +264,7 @@ def _extra_pairs(windows: list[_Window], capacity: int) -> int:
 
 
 def _extra_pairs_mean(windows: list[_Window], share: int, total: int) -> int:
-    """Pairs beyond one a key that some window needs, where the capacities of all windows sum to `total`.
+    """Pairs beyond one per key that some window needs, where the capacities of all windows sum to `total`.
 
     The fewest for which every window's least capacity, added up, is within it.
     """
@@ -281,7 +281,7 @@ def _extra_pairs_mean(windows: list[_Window], share: int, total: int) -> int:
 
 
 def _extra_pairs_total(choices: _Choices, share: int, total: int) -> int:
-    """Pairs beyond one a key that all windows need, where their capacities sum to `total`: a bound from below."""
+    """Pairs beyond one per key that all windows need, where their capacities sum to `total`: a bound from below."""
     capacities, pairs, starts = choices
 
     def at(price: float) -> float:
@@ -320,7 +320,7 @@ def _choices(windows: list[_Window], share: int) -> _Choices:
 
 @njit(cache=True)
 def _least_capacities(counts: I64, ends: I64, share: int, extra: int) -> int:
-    """Sum over windows of the least capacity, from `share` on, that needs at most `extra` pairs beyond one a key."""
+    """Sum over windows of the least capacity, from `share` on, that needs at most `extra` pairs beyond one per key."""
     total, begin = 0, 0
     for end in ends:
         low, high = share, share

@@ -81,7 +81,7 @@ class Settings:
         Seconds that a worker of speed 1 spends on a tuple.
     merge_s
         Seconds that the aggregator spends on a partial state; default a tenth of `service_s`. There is one aggregator
-        task a worker, and partial states spread over them evenly.
+        task per worker, and partial states spread over them evenly.
     speeds
         Relative speeds of the workers, repeated to their number: (2, 1) makes every other one twice as fast. Routers
         learn speeds only from reports.

@@ -335,7 +335,7 @@ def test_a_step_returns_one_state_a_key_of_its_tuples(bad):
     tuples = pa.table({"tag": pa.array([7], pa.int64()), "likes": [1.0]})
     states = pa.table({"tag": pa.array([7], pa.int64()), "mean": [1.0]})
     step = Step(bad, STATES, tuples.schema)
-    with pytest.raises(InputError, match="must return one state a key"):
+    with pytest.raises(InputError, match="must return one state per key"):
         step(("tag",), states, tuples)
 
 

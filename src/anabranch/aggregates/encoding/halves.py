@@ -1,4 +1,4 @@
-"""Sums of integers and of long decimals in two columns, neither of which overflows."""
+"""Sums of integers and of long decimals in two columns that cannot overflow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IntegerHalves:
         return self._state(groups, low, *sums)
 
     def whole(self, low: pa.Array, high: pa.Array) -> pa.Array:
-        """The sum, for an aggregate that is built on it. One that is no int64 is an InputError."""
+        """The sum, for an aggregate that is built on it; an InputError where it does not fit in an int64."""
         try:
             return pc.add_checked(low, pc.multiply_checked(high, pa.scalar(2**32)))
         except pa.ArrowInvalid:

@@ -141,7 +141,7 @@ def _encode(tops: I64, digits: F64, special: F64) -> tuple[NDArray[np.generic], 
 
 
 def _decode(states: Sequence[NDArray[np.generic]]) -> tuple[I64, F64, F64]:
-    """Tops, digits and what is no number; the last one of a sum is in its first column."""
+    """Tops, digits and what is not a number; the last one of a sum is in its first column."""
     tops, first = np.asarray(states[0], np.int64), np.asarray(states[1], np.float64)
     special = np.where(np.isfinite(first), 0.0, first)
     columns = np.array([np.where(special == 0, first, 0.0), *states[2:]], np.float64)

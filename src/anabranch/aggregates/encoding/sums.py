@@ -21,7 +21,7 @@ def summed(type_: pa.DataType) -> pa.DataType:
 
 
 def integer_sums(codes: I64, values: I64, n: int) -> I64:
-    """Sum of each group. One that is no int64 is an InputError, as in Spark's ANSI mode."""
+    """Sum of each group. One that does not fit in an int64 is an InputError, as in Spark's ANSI mode."""
     high, low = halves(codes, values, n)
     high = high + (low >> 32)
     if np.any((high < -(2**31)) | (high >= 2**31)):

@@ -32,7 +32,7 @@ from anabranch.spark.task import Task
 
 
 def behind_tables(df: DataFrame, settings: TaskSettings) -> DataFrame:
-    """The rows, none of which is read before the batch has its tables."""
+    """The rows; none is read before the batch has its tables."""
     if settings.ledger is None or not df.isStreaming:
         return df
     return df.crossJoin(F.broadcast(rows_of(df.sparkSession, TablesSource, settings).select()))
@@ -105,7 +105,7 @@ def _decided(
 ) -> Tables:
     try:
         return decide(settings, ledger, query, batch, before)
-    except Exception as error:  # a planner that is missing or fails is no reason to change tables, or to stop
+    except Exception as error:  # tables stay, and the query goes on, if the planner is missing or fails
         note_failure(batch, error, failed)
         return before
 

@@ -58,7 +58,7 @@ class Step:
         codes = both.codes[tuples.num_rows :]
         if both.n > n or len(np.unique(codes)) < len(codes):
             raise InputError(
-                f"a stateful step must return one state a key, of the keys of its tuples, got {len(codes)} for {n} keys"
+                f"a stateful step must return one state per key of its tuples, got {len(codes)} for {n} keys"
             )
         return new, declared(sent, self.sends, f"{what}, as tuples,")
 

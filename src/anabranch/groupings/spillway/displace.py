@@ -27,7 +27,7 @@ _LOOKED_AT = 64
 
 @njit(cache=True)
 def displace(chunk: Chunk, flows: Flows, n: int, n_split: int, most: int, alone: bool) -> int:
-    """Split the heavy keys of overloaded workers; the number of split keys. `alone`: there is no other source.
+    """Split the heavy keys of overloaded workers; the number of split keys. `alone`: it is the only source.
 
     Where it has grown, `chunk.loads` holds what is not split, and the flows are to be levelled again.
     """
