@@ -206,7 +206,7 @@ class Balanced:
             )
 
     def aggregate(self, *unnamed: Aggregate, **aggregates: Aggregate) -> DataFrame:
-        """Key columns and one column an aggregate: what `groupBy(key).agg(…)` would give.
+        """Key columns and one column per aggregate: what `groupBy(key).agg(…)` would give.
 
         The answers of a stream are written in update mode. Complete mode works as well where Spark merges all states.
         It does not merge those of `TopK` and `CollectN`, nor state columns that name no merge: Spark then refuses

@@ -1,7 +1,8 @@
 """The process that Spark forks Python workers from, with everything loaded that they need.
 
-Spark's own forks first, and each worker then imports numba and the rest by itself: seconds a worker, on one machine all
-at once. Set as ``spark.python.daemon.module``; only where every host has anabranch installed or sent.
+Spark's own forks first, and each worker then imports numba and the rest by itself. That takes seconds per worker, and
+on one machine all do it at once. Set as ``spark.python.daemon.module``, but only where every host has anabranch
+installed or sent.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _RETRY = (
 
 
 def _work(settings: QuerySettings) -> str:
-    return f", and {settings.work_us:g} µs of emulated work a row" if settings.work_us else ""
+    return f", and {settings.work_us:g} µs of emulated work per row" if settings.work_us else ""
 
 
 def _merged(df: DataFrame, settings: QuerySettings) -> str:

@@ -94,7 +94,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        # Each shuffle partition of a stateful query is a state store: many of them cost seconds a batch on one machine.
+        # Each shuffle partition of a stateful query is a state store. Many cost seconds per batch on one machine.
         options["spark.sql.shuffle.partitions"] = str(min(8, 2 * (os.cpu_count() or 4)))
         options["spark.driver.memory"] = "4g"
         # Unix sockets would be some 10 % faster, but Spark's own daemon prints a traceback for every worker it leaves.

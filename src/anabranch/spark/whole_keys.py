@@ -17,7 +17,7 @@ def with_whole_keys(settings: QuerySettings, asked: frozenset[str], *, streaming
     settings
         Of the balanced DataFrame.
     asked
-        Which of them somebody has chosen; those are kept, or refused where they would split a key.
+        Those that the user has chosen; they are kept, or refused where they would split a key.
     streaming
         Whether it is a stream, whose keys cannot be counted beforehand.
     """

@@ -56,9 +56,9 @@ class Records:
         Parameters
         ----------
         records
-            With a binary column ``value``. Its columns get the prefix ROW, for fields may have the same names.
+            With a binary column ``value``. Its columns get the prefix ROW, because fields may have the same names.
         columns
-            For a field's name, a SQL expression over the record's columns, all of which are strings; see `App.read`.
+            For a field's name, a SQL expression over the record's columns, which are strings; see `App.read`.
         """
         app.check_names(columns)
         names = self._names(app, columns)

@@ -1,4 +1,4 @@
-"""The adaptive edge: one router a task, which runs every grouping tuple by tuple."""
+"""The adaptive edge: one router per task, which runs every grouping tuple by tuple."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pack_adaptively(df: DataFrame, settings: QuerySettings) -> DataFrame:
 
 
 def _behind_plan(df: DataFrame, settings: QuerySettings) -> DataFrame:
-    """The rows, none of which is read before the batch has its plan."""
+    """The rows; none is read before the batch has its plan."""
     if settings.ledger is None or not df.isStreaming:
         return df
     return df.crossJoin(F.broadcast(plan_rows(df.sparkSession, settings).select()))

@@ -14,7 +14,7 @@ SPREAD = 64
 
 
 def slots_of(n: int, n_partitions: int = SPREAD) -> list[int]:
-    """Distinct integers of which the i-th lies on partition i modulo `n_partitions`.
+    """Distinct integers; the i-th lies on partition i modulo `n_partitions`.
 
     Stateful operators insist on Spark's own partitioning, pmod(murmur3(slot), partitions).
     """

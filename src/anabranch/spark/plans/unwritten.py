@@ -62,7 +62,7 @@ def flagged(batches: Iterator[pa.RecordBatch], report: Callable[[], int]) -> Ite
 
 
 def flag(batch: pa.RecordBatch, n: int, column: str = UNWRITTEN) -> pa.RecordBatch:
-    """The rows, the first of which says how many files were not written, or plans not made."""
+    """The rows; the first one says how many files were not written, or plans not made."""
     counts = pa.array([n, *[0] * (batch.num_rows - 1)][: batch.num_rows], pa.int32())
     return pa.RecordBatch.from_arrays([*batch.columns, counts], names=[*batch.schema.names, column])
 
