@@ -107,7 +107,7 @@ def test_the_tests_named_after_a_file_come_before_those_of_its_importers():
     assert "test_worker" in names("simulate.worker")[0] and "test_run" in names("simulate.worker")[1]
     assert names("groupings.spillway.chunk")[0] >= {"test_spill"}
     # By a name that the package hands on.
-    assert "test_head" in names("groupings.schemes.d_choices")[0]
+    assert "test_reports" in names("groupings.schemes.fish")[0]
     # By a file beside the test, and by the package as a whole.
     assert names("groupings.spillway.moves")[-1] >= {"test_contract", "test_fixed_routes"}
 

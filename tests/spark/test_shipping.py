@@ -19,7 +19,7 @@ def test_the_archive_is_the_package_with_its_kernels(tmp_path):
         found = {member.name: member.mtime for member in archive.getmembers()}
     sources = [path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts]
     assert set(found) >= {str(path.relative_to(PACKAGE.parent)) for path in sources}
-    assert {Path(name).suffix for name in found} <= {".py", ".nbi", ".nbc", ".digest"}
+    assert {Path(name).suffix for name in found} <= {".py", ".typed", ".nbi", ".nbc", ".digest"}
     # A numba that goes by times would compile everything anew.
     assert found["anabranch/kernels.py"] == pytest.approx((PACKAGE / "kernels.py").stat().st_mtime, abs=1e-6)
     # Without it, hosts would take the kernels for stale.
