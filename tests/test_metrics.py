@@ -48,6 +48,13 @@ def test_makespan_weighs_windows_by_their_work():
     assert math.isnan(metrics.makespan(np.zeros(0), np.zeros(0)))
 
 
+def test_makespan_of_like_workers_takes_their_mean_for_the_ideal():
+    assert metrics.makespan_of(np.array([1, 2, 6])) == pytest.approx(2.0)
+    # One row per window.
+    assert metrics.makespan_of(np.array([[3, 1], [2, 4]])) == pytest.approx(7 / 5)
+    assert math.isnan(metrics.makespan_of(np.zeros(3)))
+
+
 def test_latency_bins_are_32_an_octave_from_2_to_the_minus_40():
     assert len(EDGES) == metrics.N_LATENCY_BINS + 1
     assert EDGES[0] == 2.0**-40

@@ -30,7 +30,7 @@ ASIDE = re.findall(r"`([\w/*]+\.py)`", PAGE.partition("Any step may ask")[2].par
 def on_page(walk: str, column: int) -> list[str]:
     """Files of a column of a table of the walk."""
     table = PAGE.partition(f"**{walk}")[2].partition("\n\n|")[2].partition("\n\n")[0]
-    cells = [line.split("|")[column + 1] for line in table.splitlines() if re.match(r"\|? ?\d", line.lstrip("|"))]
+    cells = [line.split("|")[column + 1] for line in table.splitlines() if re.match(r"\| \d", line)]
     return [file for cell in cells for file in re.findall(r"`([\w/]+\.py)`", cell)]
 
 
